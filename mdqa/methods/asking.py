@@ -1,0 +1,133 @@
+"""Asking for replies that must be parsed: one batch, one retry for those that cannot be read, then a status.
+
+The first prompt is sent again with a firmer ending and another seed; a reply that still cannot be read keeps its
+status and its raw text. Nothing becomes a silent zero.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from mdqa.backends.base import GenerationRequest
+from mdqa.methods.base import Recorder
+from mdqa.prompting import Segment, Turn
+from mdqa.records import DocumentScore, Generation, Status
+
+T = TypeVar("T")
+
+REMINDER = "\n\nYour last reply could not be read. Reply with the requested JSON object only, and nothing else."
+
+
+@dataclass(frozen=True)
+class Reply(Generic[T]):
+    """A parsed reply, or the status that says why it could not be read. ``raw`` is always the model's own text."""
+
+    value: T | None
+    status: Status
+    raw: str
+    call: int
+    attempts: int
+    detail: str = ""
+
+    def score(self, number: Callable[[T], float]) -> DocumentScore:
+        """The reply as a document's score: ``number`` of its value, or its status."""
+        if self.value is None:
+            return DocumentScore(status=self.status, detail=self.detail)
+        return DocumentScore(value=number(self.value))
+
+
+class Unreadable(Exception):
+    """Raised by a parser: ``status`` says in which way the reply cannot be read."""
+
+    def __init__(self, status: Status, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+def ask(
+    run: Recorder,
+    role: str,
+    requests: Sequence[GenerationRequest],
+    parse: Callable[[str], T],
+    *,
+    documents: Sequence[Sequence[str]] | None = None,
+    retries: int = 1,
+    stream: bool = False,
+    prefix: Any = None,
+) -> list[Reply[T]]:
+    """Send all requests as one batch, parse every reply with ``parse``, retry the unreadable ones together."""
+    about = [tuple(ids) for ids in documents] if documents else [r.prompt.document_ids for r in requests]
+    replies: dict[int, Reply[T]] = {}
+    pending = list(range(len(requests)))
+    for attempt in range(1, retries + 2):
+        batch = [requests[i] if attempt == 1 else _again(requests[i], attempt) for i in pending]
+        generations = run.generate_unrecorded(role, batch, stream=stream and attempt == 1, prefix=prefix)
+        for i, request, generation in zip(pending, batch, generations, strict=True):
+            replies[i] = _read(run, role, request, generation, parse, about[i], attempt)
+        pending = [i for i in pending if replies[i].value is None]
+        if not pending:
+            break
+    return [replies[i] for i in range(len(requests))]
+
+
+def _read(
+    run: Recorder,
+    role: str,
+    request: GenerationRequest,
+    generation: Generation,
+    parse: Callable[[str], T],
+    documents: Sequence[str],
+    attempt: int,
+) -> Reply[T]:
+    value: T | None
+    try:
+        value, status, detail = parse(request.prompt.reply + generation.text), "ok", ""
+    except Unreadable as problem:
+        cut = problem.status == "parse_error" and generation.finish_reason == "length"
+        value, status, detail = None, "truncated" if cut else problem.status, problem.detail
+    done = run.record_call(role, request, generation, documents=documents, parse=status, attempt=attempt)
+    return Reply(value, status, generation.text, done.call, attempt, detail)  # type: ignore[arg-type]
+
+
+def _again(request: GenerationRequest, attempt: int) -> GenerationRequest:
+    last = request.prompt.turns[-1]
+    turn = Turn(last.role, (*last.segments, Segment(REMINDER)))
+    prompt = replace(request.prompt, turns=(*request.prompt.turns[:-1], turn))
+    return replace(request, prompt=prompt, seed=request.seed + 7919 * (attempt - 1))
+
+
+def json_object(text: str) -> Mapping[str, Any]:
+    """The first JSON object in a reply, whatever follows it; :class:`Unreadable` (parse_error) if there is none."""
+    start = text.find("{")
+    if start < 0:
+        raise Unreadable("parse_error", "no JSON object in the reply")
+    try:
+        data, _ = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("parse_error", f"broken JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise Unreadable("parse_error", "the reply is not a JSON object")
+    return data
+
+
+def number_field(data: Mapping[str, Any], name: str, low: float, high: float) -> float:
+    """A number between ``low`` and ``high``; missing or of another type is parse_error, outside is out_of_range."""
+    if name not in data:
+        raise Unreadable("parse_error", f"no field {name!r}")
+    value = data[name]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unreadable("parse_error", f"{name} is {value!r}, not a number")
+    if not low <= value <= high:
+        raise Unreadable("out_of_range", f"{name} is {value!r}, not within {low:g} to {high:g}")
+    return float(value)
+
+
+def text_field(data: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """A text; parse_error if it is missing (without a default) or of another type."""
+    value = data.get(name, default)
+    if not isinstance(value, str):
+        raise Unreadable("parse_error", f"{name} is {value!r}, not a text")
+    return value

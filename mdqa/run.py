@@ -1,0 +1,249 @@
+"""One question through one method: the only place where an exception becomes a failed run.
+
+:func:`run_one` makes the method's recorder, collects its events into a :class:`~mdqa.records.RunResult` and forwards
+every event to ``sink`` (the screen, the store). It returns for every outcome; only a fault of the sink itself escapes.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from mdqa.cancellation import CancelToken
+from mdqa.errors import Cancelled, InputError, MdqaError, PromptTooLong
+from mdqa.methods.base import MethodConfig, Recorder, Tools
+from mdqa.prompting import document_segment
+from mdqa.records import (
+    AttentionMap,
+    Document,
+    Opinion,
+    Question,
+    Routing,
+    RunError,
+    RunResult,
+    RunStatus,
+    Stage,
+)
+from mdqa.registry import method_class
+from mdqa.trace import (
+    AttentionCaptured,
+    BaseEvent,
+    ModelCall,
+    Notice,
+    OpinionGiven,
+    Routed,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StageStarted,
+)
+
+Overflow = Literal["refuse", "shorten", "drop_last"]
+"""What to do when the documents do not fit into the model's window: refuse the run, cut the end of the longest
+documents to one common length, or leave out documents from the end of the list."""
+
+RESERVED_TOKENS = 1024
+"""Tokens of the window kept for instructions and the reply when documents are fitted."""
+
+
+@dataclass
+class Collector:
+    """Gathers a run's events into the parts of its result; ``maps`` holds the attention arrays."""
+
+    stages: list[Stage] = field(default_factory=list)
+    opinions: list[Opinion] = field(default_factory=list)
+    maps: list[AttentionMap] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    routing: Routing | None = None
+    fallbacks: int = 0
+    parse_failures: int = 0
+    current_stage: str = ""
+
+    def take(self, event: BaseEvent) -> None:
+        """Add one event."""
+        match event:
+            case StageStarted():
+                self.current_stage = event.title
+            case StageFinished():
+                self.stages.append(event.stage)
+            case OpinionGiven():
+                self.opinions.append(event.opinion)
+            case AttentionCaptured(map=AttentionMap() as attention_map):
+                self.maps.append(attention_map)
+            case Routed():
+                self.routing = event.routing
+            case ModelCall():
+                self.parse_failures += event.parse != "ok"
+            case Notice():
+                self.notices.append(event.message)
+                self.fallbacks += event.fallback
+
+    def parts(self) -> dict[str, Any]:
+        """The collected fields of a RunResult."""
+        return {
+            "stages": tuple(self.stages),
+            "opinions": tuple(self.opinions),
+            "routing": self.routing,
+            "notices": tuple(self.notices),
+            "fallbacks": self.fallbacks,
+            "parse_failures": self.parse_failures,
+            "attention_summary": tuple(attention_map.summary() for attention_map in self.maps),
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run with its arrays."""
+
+    result: RunResult
+    maps: tuple[AttentionMap, ...]
+
+
+def new_run_id() -> str:
+    """A random run id: 32 hex digits."""
+    return uuid.uuid4().hex
+
+
+def begin(
+    method: str, config: MethodConfig, item: Question, tools: Tools, *, seed: int = 0, run_id: str | None = None
+) -> RunResult:
+    """The run's record before any work: status ``running``."""
+    return RunResult(
+        id=run_id or new_run_id(),
+        question=item,
+        method=method,
+        model=tools.backend.model,
+        backend=tools.backend.name,
+        status="running",
+        created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        seed=seed,
+        config=config.model_dump(mode="json"),
+        profile=tools.profile.name if tools.profile else "",
+    )
+
+
+def run_one(
+    header: RunResult,
+    tools: Tools,
+    *,
+    sink: Callable[[BaseEvent], None] = lambda event: None,
+    cancel: CancelToken | None = None,
+    overflow: Overflow = "refuse",
+) -> Outcome:
+    """Carry out the run that ``header`` (from :func:`begin`) describes."""
+    collector = Collector()
+
+    def take(event: BaseEvent) -> None:
+        collector.take(event)
+        sink(event)
+
+    run = Recorder(tools, sink=take, cancel=cancel or CancelToken(), seed=header.seed)
+    began = time.perf_counter()
+    run.emit(RunStarted(method=header.method, model=header.model, documents=len(header.question.documents)))
+    answer, error = "", None
+    status: RunStatus
+    try:
+        answer, status = _answer(header, tools, run, overflow), "ok"
+    except Cancelled:
+        status = "cancelled"
+    except MdqaError as problem:
+        status, error = "failed", _error(problem, str(problem), collector)
+    except Exception as problem:  # a fault of ours is data, not a crash (the run keeps what it had)
+        text = f"internal error: {type(problem).__name__}: {problem}"
+        status, error = "failed", _error(problem, text, collector)
+    cost = run.cost.model_copy(update={"seconds": time.perf_counter() - began})
+    result = header.model_copy(
+        update={"status": status, "answer": answer, "cost": cost, "error": error, **collector.parts()}
+    )
+    sink(RunFinished(at=run.elapsed, status=status, answer=answer, cost=cost, error=error))
+    return Outcome(result, tuple(collector.maps))
+
+
+def _answer(header: RunResult, tools: Tools, run: Recorder, overflow: Overflow) -> str:
+    check_question(header.question)
+    cls = method_class(header.method)
+    method = cls(cls.Config.parse(header.config), tools)
+    item = fit_documents(header.question, run, overflow)
+    return str(method.answer(item, run))
+
+
+def _error(problem: BaseException, text: str, collector: Collector) -> RunError:
+    return RunError(type=type(problem).__name__, message=text, stage=collector.current_stage)
+
+
+def check_question(item: Question) -> None:
+    """InputError unless there is a question, at least one document, no empty document and no repeated id."""
+    if not item.question.strip():
+        raise InputError("there is no question; write one", place=f"question {item.id!r}")
+    if not item.documents:
+        raise InputError("there are no documents; give at least one", place=f"question {item.id!r}")
+    seen: set[str] = set()
+    for number, document in enumerate(item.documents, 1):
+        place = f"question {item.id!r}, document {number}"
+        if not document.text.strip():
+            raise InputError("the document is empty; remove it or give it a text", place=place)
+        if document.id in seen:
+            raise InputError(f"the id {document.id!r} is used twice; ids must differ", place=place)
+        seen.add(document.id)
+
+
+def fit_documents(item: Question, run: Recorder, overflow: Overflow) -> Question:
+    """The question with documents that fit the window by the chosen rule; what was cut is said in the trace.
+
+    Sizes are counted once per document; ``RESERVED_TOKENS`` stay free. With ``refuse`` and too many tokens:
+    PromptTooLong with the numbers.
+    """
+    backend = run.tools.backend
+    sizes = [backend.count_tokens(document_segment(i, d).text) + 2 for i, d in enumerate(item.documents, 1)]
+    budget = backend.window - RESERVED_TOKENS - backend.count_tokens(item.question)
+    if sum(sizes) <= budget:
+        return item
+    if overflow == "refuse" or budget <= 0:
+        raise PromptTooLong(
+            sum(sizes), backend.window, reserved=backend.window - max(budget, 0), role="set of documents"
+        )
+    if overflow == "drop_last":
+        keep, total = 0, 0
+        while total + sizes[keep] <= budget:
+            total += sizes[keep]
+            keep += 1
+        if keep == 0:
+            raise PromptTooLong(sizes[0], backend.window, reserved=backend.window - budget, role="first document")
+        run.notice(
+            f"{len(sizes) - keep} of {len(sizes)} documents were left out from the end of the list (rule drop_last): "
+            f"{sum(sizes):,} tokens do not fit into {budget:,}.",
+            warning=True,
+        )
+        return item.with_documents(item.documents[:keep])
+    limit = _common_limit(sizes, budget)
+    cut = {i for i, size in enumerate(sizes) if size > limit}
+    run.notice(
+        f"{len(cut)} of {len(sizes)} documents were cut to about {limit:,} tokens (rule shorten): "
+        f"{sum(sizes):,} tokens do not fit into {budget:,}.",
+        warning=True,
+    )
+    return item.with_documents(
+        tuple(_shorten(d, limit, sizes[i]) if i in cut else d for i, d in enumerate(item.documents))
+    )
+
+
+def _common_limit(sizes: list[int], budget: int) -> int:
+    """The largest length to which all longer documents are cut so that the sum fits."""
+    left, remaining = budget, len(sizes)
+    for size in sorted(sizes):
+        if size * remaining > left:
+            return max(left // remaining, 1)
+        left, remaining = left - size, remaining - 1
+    return max(sizes)
+
+
+def _shorten(document: Document, limit: int, size: int) -> Document:
+    """The beginning of the text in proportion to the allowed tokens, cut at a space, a little below the limit."""
+    end = max(int(len(document.text) * limit / size * 0.95), 1)
+    text = document.text[:end]
+    head, space, _ = text.rpartition(" ")
+    return document.model_copy(update={"text": (head if space else text) + " …"})

@@ -1,0 +1,60 @@
+"""Settings from the environment, read once when a program starts and passed on from there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mdqa.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where things are and what is used by default. Every field has a variable of the same name, MDQA_<NAME>."""
+
+    model: str = ""
+    device: str = "auto"
+    dtype: str = "auto"
+    database: Path = Path()
+    cache: Path = Path()
+    host: str = "127.0.0.1"
+    port: int = 7860
+    user: str = ""
+    password: str = ""
+    max_documents: int = 200
+    max_characters: int = 2_000_000
+    queue: int = 32
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Settings from ``MDQA_*`` variables; ConfigError names a variable that cannot be read."""
+        env = os.environ if environment is None else environment
+        data = Path(env.get("XDG_DATA_HOME", "~/.local/share")).expanduser() / "mdqa"
+        cache = Path(env.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "mdqa"
+        return cls(
+            model=env.get("MDQA_MODEL", ""),
+            device=env.get("MDQA_DEVICE", "auto"),
+            dtype=env.get("MDQA_DTYPE", "auto"),
+            database=Path(env.get("MDQA_DATABASE", str(data / "mdqa.db"))).expanduser(),
+            cache=Path(env.get("MDQA_CACHE", str(cache))).expanduser(),
+            host=env.get("MDQA_HOST", cls.host),
+            port=_integer(env, "MDQA_PORT", cls.port, 1, 65535),
+            user=env.get("MDQA_USER", ""),
+            password=env.get("MDQA_PASSWORD", ""),
+            max_documents=_integer(env, "MDQA_MAX_DOCUMENTS", cls.max_documents, 1, 10_000),
+            max_characters=_integer(env, "MDQA_MAX_CHARACTERS", cls.max_characters, 1_000, 1_000_000_000),
+            queue=_integer(env, "MDQA_QUEUE", cls.queue, 1, 10_000),
+        )
+
+
+def _integer(env: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    text = env.get(name, str(default))
+    try:
+        value = int(text)
+    except ValueError:
+        raise ConfigError(f"{name}={text!r} is not a whole number") from None
+    if not low <= value <= high:
+        raise ConfigError(f"{name}={value} is not between {low} and {high}")
+    return value
