@@ -203,9 +203,8 @@ def fit_documents(item: Question, run: Recorder, overflow: Overflow) -> Question
     if sum(sizes) <= budget:
         return item
     if overflow == "refuse" or budget <= 0:
-        raise PromptTooLong(
-            sum(sizes), backend.window, reserved=backend.window - max(budget, 0), role="set of documents"
-        )
+        reserved = backend.window - max(budget, 0)
+        raise PromptTooLong(sum(sizes), backend.window, reserved=reserved, role="set of documents")
     if overflow == "drop_last":
         keep, total = 0, 0
         while total + sizes[keep] <= budget:

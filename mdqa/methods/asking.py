@@ -82,14 +82,16 @@ def _read(
     documents: Sequence[str],
     attempt: int,
 ) -> Reply[T]:
-    value: T | None
+    value: T | None = None
+    status: Status = "ok"
+    detail = ""
     try:
-        value, status, detail = parse(request.prompt.reply + generation.text), "ok", ""
+        value = parse(request.prompt.reply + generation.text)
     except Unreadable as problem:
         cut = problem.status == "parse_error" and generation.finish_reason == "length"
-        value, status, detail = None, "truncated" if cut else problem.status, problem.detail
+        status, detail = "truncated" if cut else problem.status, problem.detail
     done = run.record_call(role, request, generation, documents=documents, parse=status, attempt=attempt)
-    return Reply(value, status, generation.text, done.call, attempt, detail)  # type: ignore[arg-type]
+    return Reply(value, status, generation.text, done.call, attempt, detail)
 
 
 def _again(request: GenerationRequest, attempt: int) -> GenerationRequest:

@@ -55,7 +55,6 @@ from mdqa.trace import (
     TextDelta,
 )
 
-
 Purpose = Literal["generate", "likelihood", "attention"]
 
 
