@@ -1,0 +1,1 @@
+"""Scoring of answers and evidence: pure functions on records, never rounded."""

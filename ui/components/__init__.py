@@ -1,0 +1,1 @@
+"""Groups of Gradio components that tabs share."""

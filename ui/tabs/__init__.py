@@ -1,0 +1,1 @@
+"""One file a tab: ``build(context)`` lays it out and wires it."""

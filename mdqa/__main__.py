@@ -1,0 +1,67 @@
+"""The command line: ``python -m mdqa COMMAND``.
+
+Data goes to ``--output`` or standard output, messages to standard error. Exit status 0: done; 1: some work failed or
+was stopped; 2: bad arguments or input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from mdqa.errors import CapabilityError, ConfigError, InputError, MdqaError, MissingDependency, ProfileError
+
+COMMANDS = ("answer", "calibrate", "score", "route", "methods", "models", "profiles", "export")
+"""The commands in the order of ``--help``. Each is a module of :mod:`mdqa.commands` with ``add`` and ``run``."""
+
+BAD_INPUT = (ConfigError, InputError, ProfileError, CapabilityError, MissingDependency)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the problem and leave with status 2."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; parsed arguments carry the command's ``run`` function."""
+    parser = Parser(prog="python -m mdqa", description="Answer questions from many documents and see why.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for name in COMMANDS:
+        module = import_module(f"mdqa.commands.{name}")
+        summary = str(module.__doc__).strip().splitlines()[0]
+        command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+        module.add(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    try:
+        args = build_parser().parse_args(arguments)
+    except SystemExit as leaving:  # argparse leaves the process itself; callers of main want the status
+        return int(leaving.code or 0)
+    run: Callable[[argparse.Namespace], int] = args.run
+    try:
+        return run(args)
+    except MdqaError as problem:
+        print(f"mdqa: {' '.join(str(problem).split())}", file=sys.stderr)
+        return 2 if isinstance(problem, BAD_INPUT) else 1
+    except KeyboardInterrupt:
+        print("mdqa: stopped", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our standard output went away; Python would complain once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

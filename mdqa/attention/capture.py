@@ -1,0 +1,219 @@
+"""The attention function: SDPA as it is, plus what a :class:`Probe` asks for on a few rows.
+
+A probe travels with one forward pass as a keyword argument, so nothing global is set and two passes in two threads do
+not know of each other. For the rows of the question it computes the softmax of that layer, reduces it at once to
+(heads, documents) and drops it; a full attention matrix never exists. With a steering it replaces the output of the
+steered rows by attention with the bias. A pass that needs only the first layers stops after them.
+
+Shapes: B batch, H query heads, K key-value heads, G = H / K, R probed rows, T keys, D documents, d head size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softmax
+
+IMPLEMENTATION = "mdqa_sdpa"
+"""Name under which transformers knows the function (``attn_implementation``)."""
+
+PROBE_ARGUMENT = "mdqa_probe"
+
+_CHUNK_ELEMENTS = 1 << 26  # at most this many scores at once (256 MB in float32)
+
+
+class StopForward(Exception):
+    """Raised inside a forward pass when the deepest layer that was asked for is done."""
+
+
+@dataclass(frozen=True)
+class RowBias:
+    """A steering in tokens: ``bias`` (T0,) is added to the logits of ``rows``; keys beyond T0 get none.
+
+    ``rows``: absolute positions; ``and_after``: also every row from this position on (generated tokens).
+    """
+
+    rows: Tensor
+    bias: Tensor
+    before_scale: bool = False
+    and_after: int | None = None
+
+    def rows_within(self, offset: int, count: int) -> Tensor:
+        """Steered rows among the ``count`` query rows that begin at absolute position ``offset``, as indices."""
+        local = self.rows - offset
+        local = local[(local >= 0) & (local < count)]
+        if self.and_after is not None and offset + count > self.and_after:
+            after = torch.arange(max(self.and_after - offset, 0), count, device=local.device)
+            local = torch.unique(torch.cat([local, after]))
+        return local
+
+    def logits(self, keys: int, scaling: float) -> Tensor:
+        """The bias for ``keys`` keys (T,), in float32."""
+        bias = torch.zeros(keys, dtype=torch.float32, device=self.bias.device)
+        bias[: min(keys, len(self.bias))] = self.bias[:keys]
+        return bias * scaling if self.before_scale else bias
+
+
+@dataclass
+class Probe:
+    """What to look at and what to change in one forward pass over one sequence (B = 1).
+
+    ``rows``: (R,) absolute positions whose attention is wanted. ``pooling``: (T, D) weights that pool key tokens to
+    documents. ``token_heads``: layer -> heads for which the token weights (T,) are kept. Results: ``mass`` one (H, D)
+    per layer in order, ``tokens`` per (layer, head).
+    """
+
+    rows: Tensor | None = None
+    pooling: Tensor | None = None
+    token_heads: dict[int, list[int]] = field(default_factory=dict)
+    stop_after: int | None = None
+    steering: RowBias | None = None
+    mass: list[Tensor] = field(default_factory=list)
+    tokens: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+
+
+def register() -> None:
+    """Make :data:`IMPLEMENTATION` known to transformers. Calling it again changes nothing."""
+    from transformers import AttentionInterface, AttentionMaskInterface  # noqa: PLC0415 - heavy
+    from transformers.masking_utils import sdpa_mask  # noqa: PLC0415
+
+    AttentionInterface.register(IMPLEMENTATION, attention_forward)
+    AttentionMaskInterface.register(IMPLEMENTATION, sdpa_mask)
+
+
+def attention_forward(
+    module: Any,
+    query: Tensor,  # (B, H, Q, d), positions and norms applied
+    key: Tensor,  # (B, K, T, d)
+    value: Tensor,  # (B, K, T, d)
+    attention_mask: Tensor | None,  # (B, 1, Q, T) bool or float, or None for plain causal
+    *,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    mdqa_probe: Probe | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """The function behind :data:`IMPLEMENTATION`; returns (B, Q, H, d)."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward  # noqa: PLC0415
+
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    probe = mdqa_probe
+    if probe is not None and probe.rows is not None:
+        _observe(module.layer_idx, query, key, attention_mask, scale, softcap, probe)
+        if probe.stop_after is not None and module.layer_idx >= probe.stop_after:
+            raise StopForward
+    if softcap is None:
+        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scale, **kwargs)
+    else:  # SDPA knows no soft-capping and would silently leave it out
+        output = _capped_attention(query, key, value, attention_mask, scale, softcap)
+    if probe is not None and probe.steering is not None:
+        output = _steer(output, query, key, value, attention_mask, scale, softcap, probe.steering)
+    return output, None
+
+
+def row_weights(
+    query: Tensor,  # (H, R, d)
+    key: Tensor,  # (K, T, d)
+    rows: Tensor,  # (R,) indices among the Q query rows
+    offset: int,  # absolute position of query row 0
+    mask: Tensor | None,  # (Q, T) of this sequence
+    scale: float,
+    softcap: float | None,
+    bias: Tensor | None = None,  # (T,) added to the logits of all these rows
+) -> Tensor:
+    """Softmax weights (H, R, T) in float32 of some rows, with soft-cap, mask and bias applied in the model's order."""
+    heads, count, size = query.shape
+    groups, keys = key.shape[0], key.shape[1]
+    stacked = query.reshape(groups, heads // groups * count, size)  # head h reads key head h // G
+    scores = torch.matmul(stacked, key.transpose(1, 2)).view(heads, count, keys).float() * scale
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    if bias is not None:
+        scores = scores + bias
+    if mask is None:
+        visible = torch.arange(keys, device=rows.device)[None, :] <= (rows + offset)[:, None]
+        scores = scores.masked_fill(~visible, float("-inf"))
+    elif mask.dtype == torch.bool:
+        scores = scores.masked_fill(~mask[rows], float("-inf"))
+    else:
+        scores = scores + mask[rows].float()
+    return softmax(scores, dim=-1)
+
+
+def _observe(
+    layer: int,
+    query: Tensor,
+    key: Tensor,
+    attention_mask: Tensor | None,
+    scale: float,
+    softcap: float | None,
+    probe: Probe,
+) -> None:
+    assert probe.rows is not None
+    assert probe.pooling is not None
+    offset = key.shape[2] - query.shape[2]
+    rows = probe.rows - offset
+    mask = None if attention_mask is None else attention_mask[0, 0]
+    bias = None if probe.steering is None else probe.steering.logits(key.shape[2], scale)
+    heads, groups = query.shape[1], key.shape[1]
+    per_group = heads // groups
+    step = max(1, _CHUNK_ELEMENTS // (per_group * len(rows) * key.shape[2]))  # key heads at once
+    means = []
+    for first in range(0, groups, step):
+        q = query[0, first * per_group : (first + step) * per_group, rows]
+        weights = row_weights(q, key[0, first : first + step], rows, offset, mask, scale, softcap, bias)
+        means.append(weights.mean(dim=1))
+    tokens = torch.cat(means)  # (H, T)
+    probe.mass.append(tokens @ probe.pooling)
+    for head in probe.token_heads.get(layer, ()):
+        probe.tokens[layer, head] = tokens[head]
+
+
+def _steer(
+    output: Tensor,  # (1, Q, H, d)
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scale: float,
+    softcap: float | None,
+    steering: RowBias,
+) -> Tensor:
+    offset = key.shape[2] - query.shape[2]
+    rows = steering.rows_within(offset, query.shape[2])
+    if len(rows) == 0:
+        return output
+    mask = None if attention_mask is None else attention_mask[0, 0]
+    bias = steering.logits(key.shape[2], scale)
+    weights = row_weights(query[0, :, rows], key[0], rows, offset, mask, scale, softcap, bias)
+    output = output.clone()
+    output[0, rows] = _apply(weights, value[0]).transpose(0, 1).to(output.dtype)
+    return output
+
+
+def _apply(weights: Tensor, value: Tensor) -> Tensor:
+    """Weights (H, R, T) times values (K, T, d) -> (H, R, d)."""
+    heads, count, keys = weights.shape
+    groups = value.shape[0]
+    stacked = weights.reshape(groups, heads // groups * count, keys)
+    return torch.matmul(stacked, value.float()).view(heads, count, -1)
+
+
+def _capped_attention(
+    query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, scale: float, softcap: float
+) -> Tensor:
+    """Attention with soft-capped logits in blocks of rows, so that memory grows with T and not with Q times T."""
+    batch, heads, count, _ = query.shape
+    block = max(1, _CHUNK_ELEMENTS // (heads * key.shape[2]))
+    offset = key.shape[2] - count
+    output = torch.empty(batch, count, heads, value.shape[-1], dtype=query.dtype, device=query.device)
+    for b in range(batch):
+        mask = None if attention_mask is None else attention_mask[b if attention_mask.shape[0] > 1 else 0, 0]
+        for first in range(0, count, block):
+            rows = torch.arange(first, min(first + block, count), device=query.device)
+            weights = row_weights(query[b, :, rows], key[b], rows, offset, mask, scale, softcap)
+            output[b, rows] = _apply(weights, value[b]).transpose(0, 1).to(output.dtype)
+    return output

@@ -1,0 +1,138 @@
+"""Run a method over questions and write one JSON line per question.
+
+An interrupted run goes on where it stopped when the same command is given again: finished questions are kept, a torn
+last line is removed. Questions that failed are kept too, unless --retry-failed is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, get_args
+
+from mdqa.cancellation import CancelToken
+from mdqa.commands.database import stored_profiles
+from mdqa.commands.options import (
+    add_database_argument,
+    add_model_arguments,
+    add_question_arguments,
+    make_tools,
+    open_backend,
+    parse_set,
+    questions_from,
+)
+from mdqa.commands.profile_files import choose_profile
+from mdqa.commands.results import ResultFile, Settled, open_results
+from mdqa.errors import InputError
+from mdqa.methods.base import MethodConfig, Tools
+from mdqa.records import Question
+from mdqa.registry import METHODS, method_class
+from mdqa.run import Overflow, begin, run_one
+from mdqa.settings import Settings
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("--method", required=True, choices=tuple(METHODS), help="how to answer")
+    parser.add_argument("--output", required=True, metavar="FILE", help="JSON lines; - is standard output")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the method")
+    parser.add_argument("--profile", default="", metavar="NAME", help="calibration profile: a name or a JSON file")
+    parser.add_argument(
+        "--overflow",
+        default="refuse",
+        choices=get_args(Overflow),
+        help="documents that do not fit the model's window: refuse the question, shorten the longest, drop the last",
+    )
+    parser.add_argument("--retry-failed", action="store_true", help="run questions again that failed before")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_question_arguments(parser, split="all")
+    add_model_arguments(parser)
+    add_database_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer the questions; 1 if any failed or the work was stopped."""
+    settings = Settings.from_environment()
+    cls = method_class(args.method)
+    config = cls.Config.parse(parse_set(args.set))
+    questions = questions_from(args)
+    if args.output != "-" and args.input.resolve() == Path(args.output).resolve():
+        raise InputError("input and output are the same file", place=args.output)
+    backend = open_backend(args, settings)
+    try:
+        stored = stored_profiles(args.db or settings.database) if cls.uses_profile else ()
+        profile = choose_profile(args.method, backend.model, args.profile, stored) if cls.uses_profile else None
+        if args.profile and not cls.uses_profile:
+            raise InputError(f"the method {args.method} uses no profile", place="--profile")
+        tools = make_tools(backend, profile)
+        cls(config, tools)  # says at once, and not once per question, if something is missing
+        settled = Settled(
+            method=args.method,
+            model=backend.model,
+            seed=args.seed,
+            profile=profile.name if profile else "",
+            config=config.model_dump(mode="json"),
+        )
+        with open_results(args.output, settled, retry_failed=args.retry_failed) as results:
+            return _answer_all(args, questions, config, tools, results)
+    finally:
+        backend.close()
+
+
+def _answer_all(
+    args: argparse.Namespace, questions: list[Question], config: MethodConfig, tools: Tools, results: ResultFile
+) -> int:
+    from tqdm import tqdm  # noqa: PLC0415 (only this command draws a bar)
+
+    todo = results.missing(questions)
+    kept = len(questions) - len(todo)
+    if kept:
+        print(f"{kept} of {len(questions)} questions are answered already in {args.output}", file=sys.stderr)
+    with stop_by_signal() as cancel, tqdm(
+        total=len(questions), initial=kept, unit="question", file=sys.stderr, disable=args.quiet, dynamic_ncols=True
+    ) as bar:
+        for item in todo:
+            if cancel.cancelled:
+                break
+            header = begin(args.method, config, item, tools, seed=args.seed)
+            result = run_one(header, tools, cancel=cancel, overflow=args.overflow).result
+            if result.status == "cancelled":
+                break
+            if result.error is not None:
+                bar.write(f"question {item.id!r} failed: {result.error.message}", file=sys.stderr)
+            results.append(result.to_line())
+            bar.update()
+    return _verdict(args, questions, results, stopped=cancel.cancelled)
+
+
+def _verdict(args: argparse.Namespace, questions: list[Question], results: ResultFile, *, stopped: bool) -> int:
+    left, failed = len(results.missing(questions)), results.failed(questions)
+    if stopped and left:
+        print(f"stopped; {left} questions are left. The same command goes on from here.", file=sys.stderr)
+    if failed:
+        print(f"{failed} of {len(questions)} questions failed; --retry-failed runs them again.", file=sys.stderr)
+    return 1 if left or failed else 0
+
+
+@contextmanager
+def stop_by_signal() -> Iterator[CancelToken]:
+    """A token that Ctrl-C or SIGTERM sets. A second signal does what it always does."""
+    cancel = CancelToken()
+    before: dict[int, Any] = {}
+
+    def stop(number: int, _: FrameType | None) -> None:
+        cancel.cancel()
+        signal.signal(number, before[number])
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, stop)
+    try:
+        yield cancel
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

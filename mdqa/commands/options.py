@@ -1,0 +1,163 @@
+"""What several commands share: arguments about models and questions, and the objects made from them."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mdqa.backends.base import Backend
+from mdqa.errors import ConfigError, InputError
+from mdqa.methods.base import Encoder, Tools
+from mdqa.records import Profile, Question
+from mdqa.registry import BACKENDS, READERS
+from mdqa.settings import Settings
+
+SPLITS = ("all", "calibration", "held-out")
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that choose and load a model; their defaults come from the settings when they are used."""
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", help="builtin, scripted, a Hugging Face id or a folder (default: MDQA_MODEL)")
+    group.add_argument("--backend", default="auto", choices=("auto", *BACKENDS), help="what runs the model")
+    group.add_argument("--device", help="auto, cpu, cuda, cuda:0 ... (default: MDQA_DEVICE or auto)")
+    group.add_argument("--dtype", help="auto, float32, bfloat16, float16 (default: MDQA_DTYPE or auto)")
+
+
+def add_question_arguments(parser: argparse.ArgumentParser, *, split: str) -> None:
+    """The arguments that choose questions; ``split`` is the default part of the file."""
+    group = parser.add_argument_group("questions")
+    group.add_argument("--input", type=Path, required=True, metavar="FILE", help="questions with their documents")
+    group.add_argument("--format", default="auto", choices=("auto", *READERS), help="the file's format")
+    group.add_argument("--limit", type=positive, metavar="N", help="use the first N questions only")
+    group.add_argument(
+        "--split",
+        default=split,
+        choices=SPLITS,
+        help=f"use the questions whose id has an even (calibration) or odd (held-out) SHA-256 (default: {split})",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything that is drawn (default: 0)")
+
+
+def add_database_argument(parser: argparse.ArgumentParser) -> None:
+    """``--db``: where runs and profiles are stored."""
+    parser.add_argument("--db", type=Path, metavar="FILE", help="the database (default: MDQA_DATABASE)")
+
+
+def positive(text: str) -> int:
+    """A whole number above zero, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not above zero")
+    return value
+
+
+def parse_set(pairs: Sequence[str]) -> dict[str, Any]:
+    """``key=value`` pairs as options. Lists and null are read as JSON, everything else stays text for the field.
+
+    ConfigError for a pair without ``=`` or a key given twice.
+    """
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ConfigError(f"--set {pair!r}: write it as key=value")
+        if key in options:
+            raise ConfigError(f"--set {key}: given twice")
+        options[key] = _value(key, value.strip())
+    return options
+
+
+def _value(key: str, text: str) -> Any:
+    if text != "null" and not text.startswith(("[", "{")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"--set {key}: {text!r} is not valid JSON: {error}") from None
+
+
+def questions_from(args: argparse.Namespace) -> list[Question]:
+    """The chosen questions of the input; InputError if there is none."""
+    from mdqa.benchmarks.base import read_questions  # noqa: PLC0415 (readers are only needed by commands with questions)
+
+    if not args.input.is_file():
+        raise InputError("there is no such file", place=str(args.input))
+    limit = args.limit if args.split == "all" else None  # a split is cut after it is made
+    questions = list(in_split(read_questions(args.input, format=args.format, limit=limit), args.split))[: args.limit]
+    if not questions:
+        raise InputError(f"there are no questions in it (split: {args.split})", place=str(args.input))
+    return questions
+
+
+def in_split(questions: Iterator[Question], split: str) -> Iterator[Question]:
+    """The questions of one part; calibration and held-out never share a question (SHA-256 of the id, even or odd)."""
+    for item in questions:
+        odd = hashlib.sha256(item.id.encode("utf-8", "surrogatepass")).digest()[-1] % 2
+        if split == "all" or (split == "held-out") == bool(odd):
+            yield item
+
+
+def open_backend(args: argparse.Namespace, settings: Settings) -> Backend:
+    """Load the chosen model, with a line on standard error for every step."""
+    from mdqa.backends.loading import default_model, load_backend  # noqa: PLC0415 (imports torch)
+
+    last = ""
+
+    def progress(message: str, fraction: float | None = None) -> None:
+        nonlocal last
+        if message != last:  # fractions change often, a log does not need each of them
+            print(message, file=sys.stderr, flush=True)
+            last = message
+
+    return load_backend(
+        args.model or settings.model or default_model(),
+        backend=args.backend,
+        device=args.device or settings.device,
+        dtype=args.dtype or settings.dtype,
+        cache=settings.cache,
+        progress=progress,
+    )
+
+
+def make_tools(backend: Backend, profile: Profile | None = None) -> Tools:
+    """The tools of a run: the backend, the packaged sentence encoder (loaded when first asked for) and the profile."""
+
+    def encoder() -> Encoder:
+        from mdqa.retrieval.dense import MiniLMEncoder  # noqa: PLC0415 (loads weights)
+
+        return MiniLMEncoder()
+
+    return Tools(backend=backend, make_encoder=encoder, profile=profile)
+
+
+def write_lines(rows: Sequence[dict[str, Any]], output: str) -> None:
+    """Rows as JSON lines to a file or, for ``-``, standard output."""
+    text = "".join(json_line(row) for row in rows)
+    if output == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    path = Path(output)
+    check_folder(path)
+    path.write_text(text, encoding="utf-8")
+
+
+def json_line(row: dict[str, Any]) -> str:
+    """One JSON line. ASCII only where UTF-8 has no form for a character (lone surrogates)."""
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+
+
+def check_folder(path: Path) -> None:
+    """InputError if a file cannot be made at this path."""
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {path.absolute().parent}; make it first", place=str(path))
+    if path.is_dir():
+        raise InputError("this is a folder; name a file", place=str(path))

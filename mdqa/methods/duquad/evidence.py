@@ -1,0 +1,178 @@
+"""Quality-aware pruning: the Score Agent's DocScore and key sentences for every candidate document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mdqa.backends.base import GenerationRequest
+from mdqa.errors import MissingDependency, ModelError
+from mdqa.methods.asking import Reply, ask
+from mdqa.methods.base import Recorder
+from mdqa.methods.duquad.agents import score_prompt, score_schema, yes_no_prompt
+from mdqa.methods.duquad.config import DuQUADConfig
+from mdqa.methods.duquad.parsing import ScoreReply, score_parser
+from mdqa.methods.duquad.sentences import nearest, pick, split_sentences
+from mdqa.records import DocumentScore, Question
+
+RETRY_TOKENS = 64
+"""Room kept in the window for the reminder that a retry adds."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """DocScores with the calls behind them; a status where there is no number."""
+
+    scores: Mapping[str, DocumentScore]
+    calls: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which candidates are kept, why per document, and the fallback that was taken (empty if none)."""
+
+    kept: tuple[str, ...]
+    reasons: Mapping[str, str]
+    fallback: str = ""
+
+
+def ask_score_agent(
+    item: Question, run: Recorder, candidates: Sequence[str], config: DuQUADConfig
+) -> dict[str, Reply[ScoreReply]]:
+    """The Score Agent's reply per candidate, all in one batch. A document too long for its prompt gets none."""
+    prompts = {i: score_prompt(item, item.document(i), config.max_key_sentences) for i in candidates}
+    sentences = {i: len(split_sentences(item.document(i).text)) for i in candidates}
+    backend, reserved = run.tools.backend, config.score_max_tokens + RETRY_TOKENS
+    fitting = [i for i in candidates if backend.count_tokens(backend.render(prompts[i])) + reserved <= backend.window]
+    requests = [
+        GenerationRequest(
+            prompt=prompts[i],
+            max_new_tokens=config.score_max_tokens,
+            temperature=config.temperature,
+            top_p=config.top_p,
+            seed=run.seed,
+            schema=score_schema(sentences[i], config.max_key_sentences),
+        )
+        for i in fitting
+    ]
+    # One parser serves the batch, so it allows any sentence; what a document does not have is taken out afterwards.
+    most = max((sentences[i] for i in fitting), default=0)
+    replies = ask(run, "score", requests, score_parser(most, config.max_key_sentences)) if requests else []
+    return dict(zip(fitting, replies, strict=True))
+
+
+def written_scores(candidates: Sequence[str], replies: Mapping[str, Reply[ScoreReply]]) -> Scores:
+    """DocScore as the Score Agent wrote it, or the status that says why there is no number."""
+    too_long = DocumentScore(status="unavailable", detail="the document is too long for the Score Agent's prompt")
+    return Scores(
+        {i: replies[i].score(lambda reply: reply.score) if i in replies else too_long for i in candidates},
+        {i: reply.call for i, reply in replies.items()},
+    )
+
+
+def continuous_scores(item: Question, run: Recorder, candidates: Sequence[str]) -> Scores:
+    """DocScore = p(yes) / (p(yes) + p(no)) of the reply to "does the document help", in [0, 1].
+
+    An option of ours: a small model's written numbers are coarse. The calls are those of the yes.
+    """
+    prompts = [yes_no_prompt(item, item.document(i), reply) for i in candidates for reply in ("yes", "no")]
+    results = run.log_likelihood("score", prompts, target="reply")
+    pairs = dict(zip(candidates, zip(results[::2], results[1::2], strict=True), strict=True))
+    return Scores(
+        {i: DocumentScore(value=share(yes.logprob, no.logprob)) for i, ((yes, _), (no, _)) in pairs.items()},
+        {i: call for i, ((_, call), _) in pairs.items()},
+    )
+
+
+def share(yes: float, no: float) -> float:
+    """exp(yes) / (exp(yes) + exp(no)) without overflow."""
+    gap = no - yes
+    return 1.0 / (1.0 + math.exp(gap)) if gap < 0 else math.exp(-gap) / (1.0 + math.exp(-gap))
+
+
+def prune(
+    candidates: Sequence[str], scores: Mapping[str, DocumentScore], threshold: float, best_ranked: str
+) -> Verdict:
+    """The candidates whose DocScore reaches the threshold; if there are none, the best of them.
+
+    Nothing is dropped to an empty set (our choice, the paper does not say): without a survivor the highest score
+    stays, without any score the candidate ranked best by SFS (``best_ranked``). Ties go to the earlier candidate.
+    """
+    numbers = {i: score.value for i in candidates if (score := scores[i]).value is not None}
+    kept = tuple(i for i in candidates if numbers.get(i, -1.0) >= threshold)
+    reasons = {i: _reason(scores[i], threshold) for i in candidates}
+    if kept:
+        return Verdict(kept, reasons)
+    if numbers:
+        best = max(numbers, key=lambda i: numbers[i])
+        why = f"no DocScore reaches {threshold:.2f}; the highest, {numbers[best]:.2f}, is kept"
+    else:
+        best, why = best_ranked, "no candidate has a DocScore; the one ranked best by SFS is kept"
+    return Verdict((best,), {**reasons, best: f"kept: {why}"}, why)
+
+
+def _reason(score: DocumentScore, threshold: float) -> str:
+    if score.value is None:
+        return f"dropped: no readable DocScore ({score.status}{': ' if score.detail else ''}{score.detail})"
+    if score.value >= threshold:
+        return f"kept: DocScore {score.value:.2f} reaches {threshold:.2f}"
+    return f"dropped: DocScore {score.value:.2f} below {threshold:.2f}"
+
+
+def key_sentences(
+    item: Question,
+    run: Recorder,
+    kept: Sequence[str],
+    replies: Mapping[str, Reply[ScoreReply]],
+    config: DuQUADConfig,
+) -> dict[str, tuple[str, ...]]:
+    """The sentences that the judge will see per kept document, copied from it, in document order.
+
+    The Score Agent's indices where it named sentences that exist; else the nearest by embedding, said as a fallback
+    (unless the encoder was chosen).
+    """
+    chosen: dict[str, tuple[str, ...]] = {}
+    missing: list[str] = []
+    for document_id in kept:
+        sentences = split_sentences(item.document(document_id).text)
+        reply = replies.get(document_id)
+        named = reply.value.sentences if reply is not None and reply.value is not None else ()
+        existing = [index for index in named if index < len(sentences)]
+        if existing:
+            chosen[document_id] = pick(sentences, existing)
+        else:
+            missing.append(document_id)
+            chosen[document_id] = ()
+    if missing:
+        chosen.update(_by_encoder(item, run, missing, config))
+    return chosen
+
+
+def _by_encoder(
+    item: Question, run: Recorder, documents: Sequence[str], config: DuQUADConfig
+) -> dict[str, tuple[str, ...]]:
+    """The sentences nearest to the question, or the first ones where there is no encoder."""
+    count, names = config.fallback_sentences, ", ".join(documents)
+    sentences = {i: split_sentences(item.document(i).text) for i in documents}
+    flat = [text for i in documents for text in sentences[i]]
+    try:
+        vectors = run.tools.encoder.encode([item.question, *flat])
+    except (ModelError, MissingDependency) as error:
+        run.notice(
+            f"Key sentences of {names}: the first {count} of each document, because there is no encoder: {error}",
+            warning=True,
+            fallback=True,
+        )
+        return {i: sentences[i][:count] for i in documents}
+    if config.key_sentences == "agent":
+        run.notice(
+            f"The Score Agent named no key sentence of {names}; the {count} nearest to the question are taken.",
+            fallback=True,
+        )
+    chosen, start = {}, 1
+    for i in documents:
+        end = start + len(sentences[i])
+        chosen[i] = pick(sentences[i], nearest(vectors[0], vectors[start:end], count))
+        start = end
+    return chosen

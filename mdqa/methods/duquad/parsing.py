@@ -1,0 +1,160 @@
+"""Reading the agents' replies: strict about shapes and numbers, clear about what was dropped, and a last resort.
+
+The parsers raise :class:`~mdqa.methods.asking.Unreadable` for replies that cannot be used; ids and sentence numbers
+that do not exist are dropped one by one and reported in ``dropped``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mdqa.methods.asking import Unreadable, json_object, number_field, text_field
+
+_NUMBER = re.compile(r"[^\d-]{0,20}(\d{1,6})\D{0,20}")
+_ANSWER_FIELD = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)("?)', re.DOTALL)
+_LABEL = re.compile(r"^(?:final\s+)?answer\s*[:=-]\s*", re.IGNORECASE)
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation + "‘’“”´`–—…")
+
+
+@dataclass(frozen=True)
+class AgentReply:
+    """An agent's answer with the document numbers that it cites; ``dropped`` are the entries that were left out."""
+
+    reasoning: str
+    answer: str
+    documents: tuple[int, ...]
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScoreReply:
+    """The Score Agent's number in [0, 1] and its key sentences as indices from 0, in document order."""
+
+    score: float
+    sentences: tuple[int, ...]
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JudgeReply:
+    """The judge's answer and why."""
+
+    reasoning: str
+    answer: str
+
+
+def agent_parser(shown: Collection[int], limit: int) -> Callable[[str], AgentReply]:
+    """A parser for {reasoning, answer, important_documents} that accepts the numbers in ``shown``, at most ``limit``.
+
+    Repeated numbers count once. Without the list, or with a list of nothing, the agent cites no document.
+    """
+
+    def parse(text: str) -> AgentReply:
+        data = json_object(text)
+        numbers, dropped = _numbers(data.get("important_documents"), shown)
+        return AgentReply(
+            text_field(data, "reasoning", "").strip(),
+            _answer(data),
+            numbers[:limit],
+            (*dropped, *(str(number) for number in numbers[limit:])),
+        )
+
+    return parse
+
+
+def score_parser(sentences: int, limit: int) -> Callable[[str], ScoreReply]:
+    """A parser for {score, key_sentences} of a document with this many sentences, numbered from 1 in the reply.
+
+    The score must be a number in [0, 1]. Of the sentences the first ``limit`` named are taken.
+    """
+
+    def parse(text: str) -> ScoreReply:
+        data = json_object(text)
+        score = number_field(data, "score", 0.0, 1.0)
+        numbers, dropped = _numbers(data.get("key_sentences"), range(1, sentences + 1))
+        over = tuple(str(number) for number in numbers[limit:])
+        return ScoreReply(score, tuple(sorted(number - 1 for number in numbers[:limit])), (*dropped, *over))
+
+    return parse
+
+
+def parse_judge(text: str) -> JudgeReply:
+    """{reasoning, answer}."""
+    data = json_object(text)
+    return JudgeReply(text_field(data, "reasoning", "").strip(), _answer(data))
+
+
+def _answer(data: Mapping[str, Any]) -> str:
+    value = data.get("answer")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    answer = text_field(data, "answer").strip()
+    if not answer.strip(".… "):
+        raise Unreadable("parse_error", "the answer is empty")
+    return answer
+
+
+def _numbers(value: Any, allowed: Collection[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The allowed numbers of a list in order, each once, and the entries that are none."""
+    entries = value if isinstance(value, list) else [] if value is None else [value]
+    numbers: list[int] = []
+    dropped: list[str] = []
+    for entry in entries:
+        number = _number(entry)
+        if number is None or number not in allowed:
+            dropped.append(json.dumps(entry, ensure_ascii=False)[:40])
+        elif number not in numbers:
+            numbers.append(number)
+    return tuple(numbers), tuple(dropped)
+
+
+def _number(entry: Any) -> int | None:
+    """A whole number, or a short text with exactly one (``"3"``, ``"Document [3]"``)."""
+    if isinstance(entry, str):
+        found = _NUMBER.fullmatch(entry)
+        return int(found[1]) if found else None
+    if isinstance(entry, float) and entry.is_integer():
+        return int(entry)
+    return entry if isinstance(entry, int) and not isinstance(entry, bool) else None
+
+
+def raw_answer(text: str) -> str:
+    """The answer in a reply that could not be read: its ``answer`` field if that much is there, else its first line.
+
+    Code fences, blank lines and a leading "Answer:" are left out. Empty if the reply says nothing.
+    """
+    if found := _ANSWER_FIELD.search(text):
+        value = _unescape(found[1]).strip()
+        if value.strip(".… "):
+            return value
+    for line in text.splitlines():
+        line = _LABEL.sub("", line.strip().strip("`*").strip()).strip()
+        if any(character.isalnum() for character in line) and line.lower() != "json":
+            return line
+    return ""
+
+
+def _unescape(text: str) -> str:
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:  # cut in the middle of an escape
+        return text.rstrip("\\")
+
+
+def normalised(answer: str) -> str:
+    """An answer for comparison: lower case, no punctuation, no English articles, single blanks."""
+    text = answer.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLE.sub(" ", text).split()) or " ".join(answer.lower().split())
+
+
+def agrees_with(answer: str, *, local_answer: str | None, global_answer: str | None) -> str:
+    """Whose answer the judge's equals: ``local``, ``global``, ``both`` or ``neither``. None stands for no agent."""
+    mine = normalised(answer)
+    same = [bool(mine) and other is not None and normalised(other) == mine for other in (local_answer, global_answer)]
+    return {(True, True): "both", (True, False): "local", (False, True): "global"}.get((same[0], same[1]), "neither")

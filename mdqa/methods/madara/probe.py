@@ -1,0 +1,179 @@
+"""The Reasoning-Score Coupling probe (section 3, Appendix F.1): perturbed reasoning and what the scores do. Pure.
+
+The contradiction follows the paper (words swapped both ways, numbers inverted), not the released code, which swaps
+one way by plain substring and so breaks words that are negative already ("inconsistent" -> "ininconsistent").
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from mdqa.methods.madara.ranks import spearman
+from mdqa.methods.madara.router import Rho, model_class, trend
+from mdqa.records import DocumentScore
+
+LEVELS = ("control", "shuffled", "contradicted", "random")
+"""Level 0 gives the unperturbed reasoning back (our control: normal scores come from another prompt, so even this
+correlation is below 1); levels 1 to 3 are the paper's."""
+
+DEGENERATE_SHARE = 0.95
+
+OPPOSITES = (
+    ("relevant", "irrelevant"),
+    ("consistent", "inconsistent"),
+    ("supports", "contradicts"),
+    ("accurate", "inaccurate"),
+    ("reliable", "unreliable"),
+    ("agrees", "disagrees"),
+    ("coherent", "incoherent"),
+    ("aligned", "misaligned"),
+    ("confirms", "refutes"),
+    ("correct", "incorrect"),
+    ("valid", "invalid"),
+    ("helpful", "unhelpful"),
+    ("useful", "useless"),
+)
+"""Pairs that change places: the five of Appendix F.1 first, then those of the released code."""
+
+_SWAP = {**dict(OPPOSITES), **{b: a for a, b in OPPOSITES}}
+_CONTRADICTION = re.compile(
+    r"\b(?P<word>" + "|".join(sorted(_SWAP, key=len, reverse=True)) + r")\b"
+    r"|\b(?P<grade>high|low)(?=[\s-]+quality\b)"
+    r"|\b(?P<before>(?:score|rating|grade)s?(?:\s+(?:of|is|as|at|was|to))?\s*[:=]?\s*)(?P<after>[0-5])(?![\w.]*\d)\b"
+    r"|(?<![\w.])(?P<of>[0-5])(?=\s*(?:/\s*5|out\s+of\s+(?:5|five))\b)",
+    re.IGNORECASE,
+)
+
+
+def contradict(text: str) -> str:
+    """The text with positive and negative words swapped both ways and scores inverted (v becomes 5 - v).
+
+    Whole words only, any case (the case is kept); "high quality" and "low quality", "score of 4" and "score of 1",
+    "4/5" and "1/5". Applied twice it gives the text back.
+    """
+    return _CONTRADICTION.sub(_opposite, text)
+
+
+def _opposite(match: re.Match[str]) -> str:
+    if word := match["word"]:
+        return _like(word, _SWAP[word.lower()])
+    if grade := match["grade"]:
+        return _like(grade, "low" if grade.lower() == "high" else "high")
+    if match["of"]:
+        return str(5 - int(match["of"]))
+    return match["before"] + str(5 - int(match["after"]))
+
+
+def _like(model: str, word: str) -> str:
+    if model.isupper():
+        return word.upper()
+    return word.capitalize() if model[0].isupper() else word
+
+
+def shuffle(chain: Sequence[str], seed: int | str) -> tuple[str, ...]:
+    """The steps in a random order (level 1). It may be the old one; chains of one step always stay."""
+    steps = list(chain)
+    random.Random(seed).shuffle(steps)
+    return tuple(steps)
+
+
+def contradict_chain(chain: Sequence[str]) -> tuple[str, ...]:
+    """Every step contradicted (level 2)."""
+    return tuple(contradict(step) for step in chain)
+
+
+def donors(owners: Sequence[str], chains: Sequence[Sequence[str]], seed: int) -> list[int | None]:
+    """For each pair the index of the pair whose chain it is given at level 3: uniformly, of another query.
+
+    Section 3.1 asks for a completely different query-document pair, Appendix F.1 only for a different one; another
+    query satisfies both. Empty chains are not given away; None where no other query has a chain.
+    """
+    rng = random.Random(seed)
+    usable = [index for index, chain in enumerate(chains) if chain]
+    choices = {owner: [index for index in usable if owners[index] != owner] for owner in set(owners)}
+    return [rng.choice(choices[owner]) if choices[owner] else None for owner in owners]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query and document with the normal score and the one at each level of LEVELS (a status where unreadable)."""
+
+    query: str
+    document: str
+    normal: DocumentScore
+    levels: tuple[DocumentScore, ...]
+
+
+def correlations(pairs: Sequence[Pair]) -> tuple[list[float], list[int]]:
+    """Spearman of normal and re-scored, pooled over all pairs, per level, and how many pairs each rests on.
+
+    A pair without one of the two scores is left out of that level; an undefined correlation counts as 0.
+    """
+    rhos, counts = [], []
+    for level in range(len(LEVELS)):
+        both = [
+            (pair.normal.value, pair.levels[level].value)
+            for pair in pairs
+            if pair.normal.value is not None and pair.levels[level].value is not None
+        ]
+        value = spearman([a for a, _ in both], [b for _, b in both])  # type: ignore[misc]
+        rhos.append(0.0 if math.isnan(value) else value)
+        counts.append(len(both))
+    return rhos, counts
+
+
+def bootstrap(pairs: Sequence[Pair], *, samples: int, seed: int) -> tuple[list[list[float]], float]:
+    """95% percentile intervals per level over ``samples`` resamples of queries, and the share of the same class.
+
+    Whole queries are drawn with replacement (Appendix G.2): the documents of one query are not independent.
+    """
+    by_query: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        by_query.setdefault(pair.query, []).append(pair)
+    groups = list(by_query.values())
+    rng = np.random.default_rng(seed)
+    full = model_class(_rho(correlations(pairs)[0]))
+    drawn = []
+    for _ in range(samples):
+        chosen = [pair for index in rng.integers(len(groups), size=len(groups)) for pair in groups[index]]
+        drawn.append(correlations(chosen)[0])
+    table = np.array(drawn)  # (samples, levels)
+    intervals = [[float(low), float(high)] for low, high in np.percentile(table, (2.5, 97.5), axis=0).T]
+    return intervals, fmean(model_class(_rho(row)) == full for row in drawn)
+
+
+def _rho(levels: Sequence[float]) -> Rho:
+    return (levels[1], levels[2], levels[3])
+
+
+def summarise(pairs: Sequence[Pair], *, samples: int, seed: int) -> dict[str, Any]:
+    """Everything a profile says about the probe, JSON-ready: correlations, trend, intervals, degeneracy."""
+    rhos, counts = correlations(pairs)
+    intervals, stability = bootstrap(pairs, samples=samples, seed=seed) if samples else ([], None)
+    histogram = Counter(f"{pair.normal.value:g}" for pair in pairs if pair.normal.value is not None)
+    scored = sum(histogram.values())
+    common, share = ("", 0.0) if not scored else (histogram.most_common(1)[0][0], max(histogram.values()) / scored)
+    return {
+        "rho": rhos[1:],
+        "control": rhos[0],
+        "rho_star": trend(_rho(rhos)),
+        "rho_bar": fmean(rhos[1:]),
+        "model_class": model_class(_rho(rhos)),
+        "intervals": intervals,
+        "stability": stability,
+        "pairs_used": counts,
+        "queries": len({pair.query for pair in pairs}),
+        "degenerate": share >= DEGENERATE_SHARE,
+        "commonest_score": common,
+        "commonest_share": share,
+        "histogram": dict(sorted(histogram.items())),
+    }

@@ -1,0 +1,91 @@
+"""Questions and their documents, each stored once by content.
+
+The same hundred documents under three methods and five orders are a hundred rows in ``documents``; a question is an
+ordered list of references with the id and the gold mark that each document has in this question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from sqlite_utils import Database
+
+from mdqa.records import Document, Question
+from storage.encoding import clean_text, storable, to_json
+
+
+def store_question(db: Database, question: Question) -> int:
+    """The row id of this question, which is written if it is new. Call it inside a write transaction."""
+    place = f"question {question.id!r}"
+    documents = [
+        {"document": _store_document(db, document), "name": clean_text(document.id), "gold": document.gold}
+        for document in question.documents
+    ]
+    row = {
+        "name": clean_text(question.id),
+        "question": clean_text(question.question),
+        "documents": len(documents),
+        "answers": to_json(question.answers, f"{place}, answers"),
+        "meta": to_json(storable(question.meta, f"{place}, meta"), place),
+    }
+    row["hash"] = _hash(to_json([row, documents], place))
+    known = db.execute("select id from questions where hash = ?", [row["hash"]]).fetchone()
+    if known:
+        return int(known[0])
+    question_id = int(db.table("questions").insert(row).last_rowid or 0)
+    db.table("question_documents").insert_all(
+        {"question": question_id, "position": position, **document} for position, document in enumerate(documents)
+    )
+    return question_id
+
+
+def load_question(db: Database, question_id: int) -> Question:
+    """The question with its documents in order. Call it inside a transaction."""
+    row = next(iter(db.query("select * from questions where id = ?", [question_id])))
+    documents = db.query(
+        "select q.name, q.gold, d.title, d.text from question_documents q join documents d on d.id = q.document "
+        "where q.question = ? order by q.position",
+        [question_id],
+    )
+    return Question(
+        id=row["name"],
+        question=row["question"],
+        answers=tuple(json.loads(row["answers"])),
+        documents=tuple(_document(document) for document in documents),
+        meta=json.loads(row["meta"]),
+    )
+
+
+def drop_unused(db: Database, question_id: int) -> None:
+    """Delete the question unless a run refers to it, then those of its documents that no other question lists."""
+    if db.execute("select 1 from runs where question = ? limit 1", [question_id]).fetchone():
+        return
+    listed = db.execute("select document from question_documents where question = ?", [question_id]).fetchall()
+    db.execute("delete from questions where id = ?", [question_id])
+    for document in set(listed):
+        db.execute(
+            "delete from documents where id = ? and not exists (select 1 from question_documents where document = id)",
+            document,
+        )
+
+
+def _store_document(db: Database, document: Document) -> int:
+    title, text = clean_text(document.title), clean_text(document.text)
+    # The title's length keeps ("ab", "c") and ("a", "bc") apart.
+    digest = _hash(f"{len(title)}:{title}{text}")
+    known = db.execute("select id from documents where hash = ?", [digest]).fetchone()
+    if known:
+        return int(known[0])
+    cursor = db.execute("insert into documents (hash, title, text) values (?, ?, ?)", [digest, title, text])
+    return int(cursor.lastrowid or 0)
+
+
+def _document(row: dict[str, Any]) -> Document:
+    gold = None if row["gold"] is None else bool(row["gold"])
+    return Document(id=row["name"], title=row["title"], text=row["text"], gold=gold)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

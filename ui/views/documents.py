@@ -1,0 +1,176 @@
+"""Document cards: text with its key sentences or token heat, every signal with number and rank, and its fate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mdqa.records import AttentionMap, Document, DocumentScore, Head, RunResult, Stage
+from mdqa.trace import ModelCall
+from ui.views.ledger import STATUS_WORDS, Fate, duplicates, fates, rank_of
+from ui.views.markup import badge, count, details, element, empty, escape, number, short, text
+
+OPEN_CARDS = 6
+MAX_TEXT = 6_000
+MAX_RAW = 4_000
+HEAT_LEVELS = 9
+
+
+def document_cards(
+    run: RunResult, calls: Mapping[int, ModelCall], heat: Mapping[str, str] | None = None, more: str = ""
+) -> str:
+    """A card per document in the method's final order. ``heat`` gives ready HTML instead of a document's text."""
+    if not run.question.documents:
+        return empty("No documents", "This run has none to show.")
+    repeated = duplicates(run.question.documents)
+    keys = key_sentences(run)
+    cards = []
+    for position, fate in enumerate(fates(run), 1):
+        body = (heat or {}).get(fate.document.id) or marked_text(fate.document, keys.get(fate.document.id, ()))
+        inner = _text_block(body) + _signals(run, fate.document.id, calls)
+        opened = position <= OPEN_CARDS
+        cards.append(details(_head(run, fate, position, repeated), inner, _card_classes(fate), opened=opened))
+    note = text("p", more, "mdqa-note") if more else ""
+    return note + element("div", "".join(cards), "mdqa-cards")
+
+
+def _card_classes(fate: Fate) -> str:
+    return "mdqa-card" + (" reached" if fate.reached else " gone") + (" gold" if fate.document.gold else "")
+
+
+def _head(run: RunResult, fate: Fate, position: int, repeated: Mapping[str, int]) -> str:
+    document = fate.document
+    labels = [badge("★ gold", "gold")] if document.gold else []
+    if document.id in repeated:
+        labels.append(badge(f"same text as {repeated[document.id]}", "warn"))
+    labels.append(_fate_badge(run, fate))
+    title = text("span", document.title or short(document.text, 60), "mdqa-card-title", dir="auto")
+    place = text("span", position, "mdqa-place", title=f"place {position} in the final order")
+    given = text("span", f"given as {fate.number}", "mdqa-quiet")
+    reason = text("span", short(fate.reason, 220), "mdqa-reason") if fate.reason else ""
+    row = element("span", place + title + given + element("span", "".join(labels), "mdqa-badges"), "mdqa-card-head")
+    return row + reason
+
+
+def _fate_badge(run: RunResult, fate: Fate) -> str:
+    if fate.reached:
+        return badge("✓ reached the answer", "good")
+    if fate.dropped is not None:
+        return badge(f"× dropped in {run.stages[fate.dropped].title}", "plain")
+    if fate.last_kept is None:
+        return badge("not worked on", "plain")
+    return badge("not passed on", "plain")
+
+
+def _text_block(body: str) -> str:
+    return element("div", body, "mdqa-text", dir="auto")
+
+
+def key_sentences(run: RunResult) -> dict[str, tuple[str, ...]]:
+    """All key sentences of a run by document, without repeats."""
+    found: dict[str, list[str]] = {}
+    for stage in run.stages:
+        for document_id, sentences in stage.key_sentences.items():
+            kept = found.setdefault(document_id, [])
+            kept.extend(sentence for sentence in sentences if sentence not in kept)
+    return {document_id: tuple(sentences) for document_id, sentences in found.items()}
+
+
+def marked_text(document: Document, sentences: Sequence[str]) -> str:
+    """The document's text with its key sentences marked, cut at MAX_TEXT characters."""
+    shown = document.text[:MAX_TEXT]
+    spans = sorted((shown.find(s), shown.find(s) + len(s)) for s in sentences if s and s in shown)
+    out, end = [], 0
+    for start, stop in spans:
+        if start < end:
+            continue
+        out.append(escape(shown[end:start]) + text("mark", shown[start:stop], "mdqa-key", title="key sentence"))
+        end = stop
+    out.append(escape(shown[end:]))
+    rest = len(document.text) - len(shown)
+    return "".join(out) + (text("em", f" … {count(rest)} more characters") if rest else "")
+
+
+def _signals(run: RunResult, document_id: str, calls: Mapping[int, ModelCall]) -> str:
+    rows = []
+    for stage in run.stages:
+        for signal, scores in stage.scores.items():
+            if document_id in scores:
+                rows.append(_signal(stage, signal, scores, document_id, calls))
+    if not rows:
+        return text("p", "No stage scored this document.", "mdqa-note")
+    return element("div", "".join(rows), "mdqa-signals")
+
+
+def _signal(
+    stage: Stage, signal: str, scores: Mapping[str, DocumentScore], document_id: str, calls: Mapping[int, ModelCall]
+) -> str:
+    own, rank = scores[document_id], rank_of(scores, document_id)
+    name = text("span", signal.replace("_", " "), "mdqa-signal", title=stage.title)
+    where = text("span", stage.title, "mdqa-quiet mdqa-where")
+    if own.value is None:
+        why = STATUS_WORDS[own.status] + (f": {short(own.detail, 160)}" if own.detail else "")
+        figure = badge(why, "warn")
+        line = name + where + element("span", figure, "mdqa-figure wide")
+    else:
+        threshold = stage.thresholds.get(signal)
+        bar = score_bar(own.value, scores, threshold)
+        figure = text("span", number(own.value), "mdqa-number")
+        line = name + where + bar + figure + text("span", f"{rank} of {len(scores)}", "mdqa-rank", title="rank")
+    return element("div", line, "mdqa-signal-row") + _raw(stage, signal, document_id, calls)
+
+
+def score_bar(value: float, scores: Mapping[str, DocumentScore], threshold: float | None = None) -> str:
+    """A bar from zero (or from the lowest value where some are negative) to this value, with the threshold's mark."""
+    values = [score.value for score in scores.values() if score.value is not None]
+    bounds = values if threshold is None else [*values, threshold]
+    low, high = min(0.0, *bounds), max(0.0, *bounds)
+    span = (high - low) or 1.0
+    start, end = sorted(((0.0 - low) / span * 100, (value - low) / span * 100))
+    fill = f'<i style="left:{start:.1f}%;width:{max(end - start, 0.8):.1f}%"></i>'
+    mark = f'<b style="left:{(threshold - low) / span * 100:.1f}%"></b>' if threshold is not None else ""
+    title = None if threshold is None else f"threshold {number(threshold)}"
+    return element("span", fill + mark, "mdqa-bar", title=title, aria_hidden="true")
+
+
+def _raw(stage: Stage, signal: str, document_id: str, calls: Mapping[int, ModelCall]) -> str:
+    index = stage.calls.get(signal, {}).get(document_id)
+    call = calls.get(index) if index is not None else None
+    if call is None:
+        return ""
+    if not call.output:
+        note = text("p", f"Call {call.index + 1} ({call.purpose}) reads numbers from the model; it writes no text.")
+        return details("Where this number is from", note, "mdqa-raw")
+    cut = " …" if len(call.output) > MAX_RAW else ""
+    return details(f"Model's own text (call {call.index + 1})", text("pre", call.output[:MAX_RAW] + cut), "mdqa-raw")
+
+
+def token_heat(attention_map: AttentionMap, head: Head) -> dict[str, str]:
+    """Per document its text with each token shaded by the head's attention, relative to the strongest token.
+
+    Weights fall into HEAT_LEVELS steps of their square root, because attention is very uneven.
+    """
+    heat = attention_map.heat
+    if heat is None or head not in heat.heads:
+        return {}
+    weights = heat.weights[heat.heads.index(head)]
+    top = float(weights.max(initial=0.0)) or 1.0
+    levels = np.ceil(np.sqrt(np.clip(weights / top, 0, 1)) * HEAT_LEVELS).astype(int)
+    out: dict[str, str] = {}
+    for index, document_id in enumerate(attention_map.documents):
+        rows = np.nonzero(heat.document == index)[0]
+        out[document_id] = _shaded(heat.texts[index], heat.spans[rows], levels[rows])
+    return out
+
+
+def _shaded(content: str, spans: np.ndarray, levels: np.ndarray) -> str:
+    """Text with runs of equally shaded tokens in one element each."""
+    out, end = [], 0
+    for (start, stop), level in zip(spans.tolist(), levels.tolist(), strict=True):
+        start = max(start, end)
+        if stop <= start or level <= 1:
+            continue
+        out.append(escape(content[end:start]) + text("i", content[start:stop], f"heat h{level}"))
+        end = stop
+    return element("span", "".join(out) + escape(content[end:]), "mdqa-heat")

@@ -1,0 +1,156 @@
+"""The evidence flow: every document on the left, its way through the stages, and what reached the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mdqa.records import Document, RunResult, Stage
+from ui.views.ledger import final_stage
+from ui.views.markup import count, details, element, empty, escape, short, table, text
+
+COLUMN = 132
+LEFT = 40
+TOP = 64
+TITLE_CHARACTERS = 18
+
+
+@dataclass(frozen=True)
+class _Node:
+    column: int
+    x: float
+    y: float
+    kind: str  # start, kept, dropped, answer
+    hover: str
+    place: int
+
+
+def evidence_flow(run: RunResult) -> str:
+    """The picture (SVG, hover gives the reason) and the same as a table for those who cannot use it."""
+    if not run.stages:
+        return empty("No stage has finished", "The picture appears as soon as the method has worked on documents.")
+    legend = (
+        '<p class="mdqa-legend"><span class="key kept"></span>passed on <span class="key gold"></span>gold '
+        '(holds the evidence) <span class="key dropped">×</span> dropped <span class="hint">Hover or focus a mark '
+        "for the reason.</span></p>"
+    )
+    return element("div", legend + _svg(run) + details("The same as a table", _table(run), "mdqa-more"), "mdqa-flow")
+
+
+def _svg(run: RunResult) -> str:
+    documents = run.question.documents
+    last = final_stage(run.stages)
+    row = max(7.0, min(26.0, 900 / max(len(documents), 1)))
+    columns = len(run.stages) + 2
+    width, height = LEFT + COLUMN * (columns - 1) + 60, TOP + row * len(documents) + 18
+    parts = [_headers(run)]
+    paths = [(document, _path(run, index, document, row, last)) for index, document in enumerate(documents)]
+    for document, nodes in paths:
+        parts.append(_lines(nodes, document))
+    for index, (document, nodes) in enumerate(paths):
+        parts.extend(_mark(node, document, row, index + 1) for node in nodes)
+    label = f"Evidence flow of {len(documents)} documents through {len(run.stages)} stages"
+    body = "".join(parts)
+    svg = (
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" role="img" '
+        f'aria-label="{escape(label)}">{body}</svg>'
+    )
+    return element("div", svg, "mdqa-scroll", tabindex="0")
+
+
+def _headers(run: RunResult) -> str:
+    titles = [("Documents", f"{count(len(run.question.documents))} given")]
+    for stage in run.stages:
+        titles.append((stage.title, f"{len(stage.kept)} of {len(stage.documents)} kept"))
+    titles.append(("Answer", ""))
+    out = []
+    for index, (title, note) in enumerate(titles):
+        x = LEFT + index * COLUMN
+        for line, words in enumerate(_wrapped(title)):
+            out.append(f'<text class="head" x="{x:.0f}" y="{14 + 13 * line}" text-anchor="middle">{escape(words)}</text>')
+        out.append(f'<text class="note" x="{x:.0f}" y="{TOP - 17}" text-anchor="middle">{escape(note)}</text>')
+    return "".join(out)
+
+
+def _wrapped(title: str) -> list[str]:
+    """At most two lines of about TITLE_CHARACTERS each."""
+    lines = [""]
+    for word in short(title, 2 * TITLE_CHARACTERS).split():
+        if lines[-1] and len(lines[-1]) + len(word) + 1 > TITLE_CHARACTERS and len(lines) < 2:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return [short(line, TITLE_CHARACTERS + 4) for line in lines]
+
+
+def _path(run: RunResult, index: int, document: Document, row: float, last: Stage | None) -> list[_Node]:
+    name = f"{index + 1}. {short(document.title or document.text, 70)}" + (" (gold)" if document.gold else "")
+    nodes = [_Node(0, LEFT, TOP + row * index, "start", name, index)]
+    for column, stage in enumerate(run.stages, 1):
+        if document.id not in stage.documents:
+            continue
+        reason = stage.reasons.get(document.id, "")
+        if document.id in stage.kept:
+            place, kind = stage.kept.index(document.id), "kept"
+            hover = f"{name}\n{stage.title}: passed on as number {place + 1}"
+        else:
+            gone = [d for d in stage.documents if d not in stage.kept]
+            place, kind = len(stage.kept) + gone.index(document.id), "dropped"
+            hover = f"{name}\n{stage.title}: dropped"
+        hover += f"\n{short(reason, 240)}" if reason else ""
+        nodes.append(_Node(column, LEFT + column * COLUMN, TOP + row * place, kind, hover, place))
+    if last is not None and document.id in last.kept:
+        place = last.kept.index(document.id)
+        column = len(run.stages) + 1
+        hover = f"{name}\nreached the answer as number {place + 1}"
+        nodes.append(_Node(column, LEFT + column * COLUMN, TOP + row * place, "answer", hover, place))
+    return nodes
+
+
+def _lines(nodes: list[_Node], document: Document) -> str:
+    """From each mark back to the last one where the document was passed on (branches run side by side)."""
+    out, source = [], nodes[0]
+    for node in nodes[1:]:
+        middle = (source.x + node.x) / 2
+        kind = "gold" if document.gold else node.kind
+        out.append(
+            f'<path class="way {kind} {"out" if node.kind == "dropped" else ""}" d="M{source.x:.0f},{source.y:.1f} '
+            f'C{middle:.0f},{source.y:.1f} {middle:.0f},{node.y:.1f} {node.x:.0f},{node.y:.1f}"/>'
+        )
+        if node.kind != "dropped":
+            source = node
+    return "".join(out)
+
+
+def _mark(node: _Node, document: Document, row: float, number: int) -> str:
+    gold = " gold" if document.gold else ""
+    hover = f"<title>{escape(node.hover)}</title>"
+    size = min(row * 0.42, 9.5)
+    if node.kind == "dropped":
+        s = size * 0.5
+        cross = f"M{-s:.1f},{-s:.1f}L{s:.1f},{s:.1f}M{s:.1f},{-s:.1f}L{-s:.1f},{s:.1f}"
+        inner = f'<circle r="{size:.1f}"/><path d="{cross}"/>'
+    else:
+        inner = f'<circle r="{size:.1f}"/>'
+        if row >= 16:
+            inner += f'<text dy="3.6" text-anchor="middle">{number}</text>'
+    focus = ' tabindex="0"' if row >= 16 else ""
+    return (
+        f'<g class="mark {node.kind}{gold}"{focus} transform="translate({node.x:.0f},{node.y:.1f})">{hover}{inner}</g>'
+    )
+
+
+def _table(run: RunResult) -> str:
+    rows = []
+    for number, document in enumerate(run.question.documents, 1):
+        title = escape(short(document.title or document.text, 60)) + (" ★ gold" if document.gold else "")
+        rows.append([str(number), title, *(_cell(stage, document.id) for stage in run.stages)])
+    return table(["#", "Document", *(stage.title for stage in run.stages)], rows)
+
+
+def _cell(stage: Stage, document_id: str) -> str:
+    if document_id not in stage.documents:
+        return '<span class="mdqa-quiet">–</span>'
+    reason = short(stage.reasons.get(document_id, ""), 120)
+    if document_id in stage.kept:
+        return text("span", f"✓ {stage.kept.index(document_id) + 1}", title=reason or None)
+    return text("span", f"× {reason}" if reason else "× dropped", "mdqa-quiet")

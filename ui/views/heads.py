@@ -1,0 +1,152 @@
+"""Attention maps as Plotly figures: layers by heads, heads by documents, one head over the documents.
+
+Colours of text and lines come from the style sheet; figures stay far below 1 MB (values rounded to 4 decimals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from mdqa.records import AttentionMap, Document, Head, RunResult
+from ui.views.markup import element, empty, message, plain, text
+
+TOP_HEADS = 16
+SCALE = [[0.0, "#eef4f3"], [0.15, "#c5e0dc"], [0.4, "#7fbdb5"], [0.7, "#2f8f86"], [1.0, "#0b4f4a"]]
+RING = "#d97706"
+ACCENT = "#14857c"
+GOLD = "#d97706"
+
+
+def heads_intro(run: RunResult, maps: Sequence[AttentionMap], reason: str = "") -> str:
+    """What the head maps show, or why there are none and how to get them."""
+    if not maps:
+        return element(
+            "div",
+            empty("No attention maps", reason or "This method did not look at attention in this run.")
+            + message("CAFE and DuQUAD's contrast signal look at attention; they need a model run by transformers."),
+            data_testid="no-heads",
+        )
+    return text(
+        "p",
+        "Attention that the question's tokens put on each document, for every head of the layers that were run. "
+        "Ringed: the heads the stage worked with.",
+        "mdqa-note",
+    )
+
+
+def _layout(figure: go.Figure, height: int, x: str, y: str) -> go.Figure:
+    figure.update_layout(
+        height=height,
+        margin={"l": 58, "r": 10, "t": 12, "b": 52},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"size": 12, "family": "IBM Plex Sans, system-ui, sans-serif"},
+        hoverlabel={"bgcolor": "#1d2327", "bordercolor": "#1d2327", "font": {"color": "#ffffff", "size": 12}},
+        showlegend=False,
+        dragmode=False,
+    )
+    figure.update_xaxes(title=x, showgrid=False, zeroline=False, fixedrange=True)
+    figure.update_yaxes(title=y, showgrid=False, zeroline=False, fixedrange=True)
+    return figure
+
+
+def rounded(values: np.ndarray) -> list[list[float]]:
+    """A matrix as lists with 4 decimals, which keeps a figure's JSON small."""
+    return [[round(float(v), 4) for v in row] for row in np.asarray(values)]
+
+
+def _names(attention_map: AttentionMap, documents: Sequence[Document]) -> list[str]:
+    by_id = {document.id: (number, document) for number, document in enumerate(documents, 1)}
+    names = []
+    for document_id in attention_map.documents:
+        number, document = by_id.get(document_id, (0, None))
+        title = (document.title or document.text) if document else document_id
+        names.append(f"{number}. {plain(title, 34)}" + (" ★" if document and document.gold else ""))
+    return names
+
+
+def head_map(attention_map: AttentionMap, documents: Sequence[Document], document_id: str) -> go.Figure:
+    """Layers (rows) by heads (columns), coloured by the mass on one document, retrieval heads ringed."""
+    index = attention_map.documents.index(document_id)
+    mass = attention_map.mass[:, :, index]  # (layers, heads)
+    name = _names(attention_map, documents)[index]
+    figure = go.Figure(
+        go.Heatmap(
+            z=rounded(mass),
+            colorscale=SCALE,
+            zmin=0,
+            colorbar={"title": {"text": "mass"}, "thickness": 10, "outlinewidth": 0},
+            hovertemplate=f"layer %{{y}}, head %{{x}}<br>mass %{{z:.4f}}<extra>{name}</extra>",
+            xgap=1,
+            ygap=1,
+        )
+    )
+    ringed = [h for h in attention_map.retrieval_heads if h[0] < mass.shape[0]]
+    if ringed:
+        figure.add_trace(
+            go.Scatter(
+                x=[head for _, head in ringed],
+                y=[layer for layer, _ in ringed],
+                mode="markers",
+                marker={"symbol": "circle-open", "size": 13, "color": RING, "line": {"width": 2.5}},
+                customdata=[round(float(mass[layer, head]), 4) for layer, head in ringed],
+                hovertemplate="retrieval head: layer %{y}, head %{x}<br>mass %{customdata}<extra></extra>",
+            )
+        )
+    height = int(min(max(15 * mass.shape[0] + 90, 260), 640))
+    return _layout(figure, height, "head", "layer")
+
+
+def top_heads(attention_map: AttentionMap, limit: int = TOP_HEADS) -> tuple[Head, ...]:
+    """The retrieval heads, or without any the heads with the largest mass on a single document."""
+    if attention_map.retrieval_heads:
+        return tuple(h for h in attention_map.retrieval_heads if h[0] < attention_map.mass.shape[0])[:limit]
+    best = attention_map.mass.max(axis=2)  # (layers, heads)
+    order = np.argsort(-best, axis=None, kind="stable")[:limit]
+    return tuple((int(i // best.shape[1]), int(i % best.shape[1])) for i in order)
+
+
+def heads_by_document(attention_map: AttentionMap, documents: Sequence[Document]) -> go.Figure:
+    """The heads the stage worked with (rows) by documents in prompt order (columns)."""
+    heads = top_heads(attention_map)
+    rows = np.array([attention_map.mass[layer, head] for layer, head in heads])  # (heads, documents)
+    names = _names(attention_map, documents)
+    labels = [str(name.split(".")[0]) + ("★" if name.endswith("★") else "") for name in names]
+    figure = go.Figure(
+        go.Heatmap(
+            z=rounded(rows),
+            x=list(range(len(labels))),
+            y=[f"L{layer} H{head}" for layer, head in heads],
+            customdata=[names] * len(heads),
+            colorscale=SCALE,
+            zmin=0,
+            colorbar={"title": {"text": "mass"}, "thickness": 10, "outlinewidth": 0},
+            hovertemplate="%{y}<br>%{customdata}<br>mass %{z:.4f}<extra></extra>",
+            xgap=1,
+            ygap=1,
+        )
+    )
+    _layout(figure, int(min(26 * len(heads) + 110, 560)), "document (number as given, in prompt order)", "")
+    step = max(1, len(labels) // 40)
+    figure.update_xaxes(tickvals=list(range(0, len(labels), step)), ticktext=labels[::step], tickangle=0)
+    figure.update_yaxes(autorange="reversed")
+    return figure
+
+
+def head_distribution(attention_map: AttentionMap, documents: Sequence[Document], head: Head) -> go.Figure:
+    """One head: its mass on every document by position in the prompt; gold documents in the gold colour."""
+    names = _names(attention_map, documents)
+    mass = [round(float(v), 4) for v in attention_map.mass[head[0], head[1]]]
+    figure = go.Figure(
+        go.Bar(
+            x=list(range(1, len(mass) + 1)),
+            y=mass,
+            customdata=names,
+            marker={"color": [GOLD if name.endswith("★") else ACCENT for name in names]},
+            hovertemplate="position %{x}<br>%{customdata}<br>mass %{y:.4f}<extra></extra>",
+        )
+    )
+    return _layout(figure, 240, "position in the prompt", f"mass of L{head[0]} H{head[1]}")

@@ -1,0 +1,59 @@
+"""The list of stored runs: each row is a link to the run's own address, so sorting can never open the wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mdqa.records import RunStatus
+from ui.views.markup import badge, count, element, empty, plural, seconds, short, text
+from ui.views.summary import STATUS
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """A stored run as the list shows it."""
+
+    id: str
+    created: str
+    question: str
+    method: str
+    model: str
+    status: RunStatus
+    answer: str
+    correct: bool | None
+    documents: int
+    seconds: float
+
+
+def history_list(rows: Sequence[HistoryRow], total: int, first: int) -> str:
+    """One page of runs as a table of links; an empty state that says what to do."""
+    if not rows:
+        if total or first:
+            return empty("Nothing on this page", "Go back a page or loosen the filter.")
+        return empty("No runs here yet", "Ask a question on the Ask page, or loosen the filter; every run is kept.")
+    note = f"Runs {count(first + 1)} to {count(first + len(rows))} of {plural(total, 'run')}, newest first."
+    head = "".join(text("th", h, scope="col") for h in ("When (UTC)", "Question", "Method", "Answer", "State", "Time", ""))
+    body = "".join(_row(row) for row in rows)
+    grid = f'<table class="mdqa-table history"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return text("p", note, "mdqa-note") + element("div", grid, "mdqa-scroll", tabindex="0")
+
+
+def _row(row: HistoryRow) -> str:
+    word, kind = STATUS[row.status]
+    state = badge(word, kind)
+    if row.correct is not None:
+        state += badge("✓ correct", "good") if row.correct else badge("× not correct", "bad")
+    link = text("a", short(row.question, 110) or "(no question)", href=f"?run={row.id}", dir="auto")
+    about = text("div", f"{plural(row.documents, 'document')} · {short(row.model, 48)}", "mdqa-quiet")
+    copy = text("button", "Copy link", "mdqa-copy", type="button", data_copy=f"?run={row.id}")
+    cells = (
+        text("td", row.created.replace("T", " ")[:16], "when"),
+        element("td", link + about, "what"),
+        text("td", row.method),
+        text("td", short(row.answer, 70) or "–", "answer", dir="auto"),
+        element("td", element("div", state, "mdqa-badges")),
+        text("td", seconds(row.seconds), "time"),
+        element("td", copy),
+    )
+    return element("tr", "".join(cells), data_run=row.id)

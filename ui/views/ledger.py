@@ -1,0 +1,88 @@
+"""Reading the ledger: in which order documents ended, where each was dropped and why, how it ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mdqa.records import Document, DocumentScore, RunResult, Stage
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a document. ``last_kept`` and ``dropped`` are indices into the run's stages."""
+
+    document: Document
+    number: int
+    last_kept: int | None
+    dropped: int | None
+    reason: str
+    reached: bool
+
+
+def final_stage(stages: Sequence[Stage]) -> Stage | None:
+    """The stage whose kept documents reached the answer: the last one that worked on documents."""
+    with_documents = [stage for stage in stages if stage.documents]
+    return with_documents[-1] if with_documents else None
+
+
+def fates(run: RunResult) -> list[Fate]:
+    """The documents in the method's final order: those that got furthest first, in the order they were passed on."""
+    last = final_stage(run.stages)
+    found = [_fate(run, document, number, last) for number, document in enumerate(run.question.documents, 1)]
+
+    def order(fate: Fate) -> tuple[int, int, int]:
+        if fate.last_kept is None:
+            return (1, 0, fate.number)
+        return (0, -fate.last_kept, run.stages[fate.last_kept].kept.index(fate.document.id))
+
+    return sorted(found, key=order)
+
+
+def _fate(run: RunResult, document: Document, number: int, last: Stage | None) -> Fate:
+    last_kept = dropped = None
+    for index, stage in enumerate(run.stages):
+        if document.id in stage.kept:
+            last_kept = index
+            dropped = dropped if dropped is not None and run.stages[dropped].branch != stage.branch else None
+        elif document.id in stage.documents:
+            dropped = index
+    reached = last is not None and document.id in last.kept
+    if reached:
+        dropped = None
+    elif dropped is None and last is not None and last_kept is not None:
+        reason = f"not passed on after {run.stages[last_kept].title}"
+        return Fate(document, number, last_kept, None, reason, False)
+    reason = run.stages[dropped].reasons.get(document.id, "") if dropped is not None else ""
+    return Fate(document, number, last_kept, dropped, reason, reached)
+
+
+def rank_of(scores: Mapping[str, DocumentScore], document_id: str) -> int | None:
+    """Rank from 1 by descending value; equal values share the better rank; None without a number."""
+    own = scores[document_id].value
+    if own is None:
+        return None
+    return 1 + sum(other.value > own for other in scores.values() if other.value is not None)
+
+
+def duplicates(documents: Sequence[Document]) -> dict[str, int]:
+    """Id of each document that repeats an earlier one (same text, white space aside), with that one's number."""
+    first: dict[str, int] = {}
+    repeated: dict[str, int] = {}
+    for number, document in enumerate(documents, 1):
+        key = " ".join(document.text.split()).casefold()
+        if key in first:
+            repeated[document.id] = first[key]
+        else:
+            first[key] = number
+    return repeated
+
+
+STATUS_WORDS: Mapping[str, str] = {
+    "ok": "ok",
+    "parse_error": "reply could not be read",
+    "out_of_range": "number outside its range",
+    "truncated": "reply was cut off",
+    "timeout": "took too long",
+    "unavailable": "not available",
+}
