@@ -43,10 +43,21 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """``--rho -0.1,0.2,0.3`` with an equals sign: argparse takes a list that begins with a minus for an option."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] == "--rho":
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     try:
-        args = build_parser().parse_args(arguments)
+        args = build_parser().parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
     except SystemExit as leaving:  # argparse leaves the process itself; callers of main want the status
         return int(leaving.code or 0)
     run: Callable[[argparse.Namespace], int] = args.run

@@ -11,7 +11,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sqlite_utils import Database
@@ -26,7 +26,7 @@ def pack_arrays(**arrays: np.ndarray) -> bytes:
     if objects := [name for name, array in arrays.items() if array.dtype.hasobject]:
         raise StorageError(f"array {objects[0]!r} holds Python objects and cannot be stored")
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
+    np.savez_compressed(buffer, **cast(Any, arrays))
     return buffer.getvalue()
 
 

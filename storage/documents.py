@@ -13,7 +13,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from mdqa.records import Document, Question
-from storage.encoding import clean_text, storable, to_json
+from storage.encoding import clean_text, to_json
 
 
 def store_question(db: Database, question: Question) -> int:
@@ -28,7 +28,7 @@ def store_question(db: Database, question: Question) -> int:
         "question": clean_text(question.question),
         "documents": len(documents),
         "answers": to_json(question.answers, f"{place}, answers"),
-        "meta": to_json(storable(question.meta, f"{place}, meta"), place),
+        "meta": to_json(question.meta, f"{place}, meta", lenient=True),
     }
     row["hash"] = _hash(to_json([row, documents], place))
     known = db.execute("select id from questions where hash = ?", [row["hash"]]).fetchone()
@@ -66,7 +66,8 @@ def drop_unused(db: Database, question_id: int) -> None:
     db.execute("delete from questions where id = ?", [question_id])
     for document in set(listed):
         db.execute(
-            "delete from documents where id = ? and not exists (select 1 from question_documents where document = id)",
+            "delete from documents where id = ? "
+            "and not exists (select 1 from question_documents q where q.document = documents.id)",
             document,
         )
 

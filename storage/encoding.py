@@ -30,25 +30,19 @@ def clean_text(text: str) -> str:
     return text
 
 
-def to_json(value: Any, place: str) -> str:
+def to_json(value: Any, place: str, *, lenient: bool = False) -> str:
     """Strict JSON of records and plain values, every text cleaned; ``place`` (say, "run x") begins a complaint.
+
+    ``lenient`` is for free-form values that came with somebody's data: NaN and infinity become null there.
 
     Raises:
         StorageError: a number is not finite, or a value has no JSON form; the text says which.
     """
-    return json.dumps(_plain(value, place), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return json.dumps(_plain(value, place, lenient), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def storable(values: Mapping[str, Any], place: str) -> Any:
-    """Free-form values that came with somebody's data: as JSON has them, with null for NaN and infinity."""
-    try:
-        return _plain(to_jsonable_python(dict(values), inf_nan_mode="constants"), place, lenient=True)
-    except PydanticSerializationError as error:
-        raise StorageError(f"{place} cannot be stored: {error}") from None
-
-
-def _plain(value: Any, place: str, *, lenient: bool = False) -> Any:
-    """The value as JSON types. ``lenient``: null where a number is not finite, instead of an error."""
+def _plain(value: Any, place: str, lenient: bool) -> Any:
+    """The value as JSON types with clean texts."""
     match value:
         case None | bool() | int():
             return value
@@ -62,15 +56,21 @@ def _plain(value: Any, place: str, *, lenient: bool = False) -> Any:
             raise StorageError(f"{place} cannot be stored: the number is {value}, which JSON does not have")
         case BaseModel():
             # Not mode="json": it would turn NaN into null without a word.
-            return _plain(value.model_dump(), place, lenient=lenient)
+            return _plain(value.model_dump(), place, lenient)
         case Mapping():
-            return {
-                clean_text(str(key)): _plain(item, f"{place}, {key}", lenient=lenient) for key, item in value.items()
-            }
+            return {clean_text(str(key)): _plain(item, f"{place}, {key}", lenient) for key, item in value.items()}
         case list() | tuple():
-            return [_plain(item, f"{place}[{index}]", lenient=lenient) for index, item in enumerate(value)]
+            return [_plain(item, f"{place}[{index}]", lenient) for index, item in enumerate(value)]
         case _:
-            raise StorageError(f"{place} cannot be stored: {type(value).__name__} has no JSON form")
+            return _plain(_converted(value, place), place, lenient)
+
+
+def _converted(value: Any, place: str) -> Any:
+    """Dates, paths, sets and the like as pydantic writes them."""
+    try:
+        return to_jsonable_python(value)
+    except (PydanticSerializationError, UnicodeError) as error:
+        raise StorageError(f"{place} cannot be stored: {error}") from None
 
 
 def pack(text: str) -> str | bytes:

@@ -23,7 +23,9 @@ def m001_runs(db: Database) -> None:
     ``finished`` is null until the whole result was stored.
     """
     db.executescript("""
-        create table documents (id integer primary key, hash text not null unique, title text not null, text text not null);
+        create table documents (
+            id integer primary key, hash text not null unique, title text not null, text text not null
+        );
         create table questions (
             id integer primary key, hash text not null unique, name text not null, question text not null,
             documents integer not null, answers text not null, meta text not null

@@ -62,16 +62,30 @@ def _linux_start(pid: int) -> str | None:
 
 
 def _ps_start(pid: int) -> str | None:
-    done = subprocess.run(
-        ["ps", "-o", "state=,lstart=", "-p", str(pid)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PS_SECONDS,
-        env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
-    )
+    try:
+        done = subprocess.run(
+            ["ps", "-o", "state=,lstart=", "-p", str(pid)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PS_SECONDS,
+            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return _exists(pid)
     state, _, started = done.stdout.strip().partition(" ")
     return None if not started or state.startswith("Z") else " ".join(started.split())
+
+
+def _exists(pid: int) -> str | None:
+    """Without ``ps`` all that can be told is whether the id is in use: an empty text, or None."""
+    try:
+        os.kill(pid, 0)  # signal 0 asks and sends nothing; never reached on Windows, where it would end the process
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        return ""
+    return ""
 
 
 if sys.platform == "win32":

@@ -29,7 +29,9 @@ class ProfileStore:
         text = to_json(profile, f"profile {profile.name!r}")
         key = [clean_text(part) for part in (profile.method, profile.model, profile.name)]
         with self._store.write() as db:
-            known = db.execute("select record from profiles where method = ? and model = ? and name = ?", key).fetchone()
+            known = db.execute(
+                "select record from profiles where method = ? and model = ? and name = ?", key
+            ).fetchone()
             if known and known[0] != text and not replace:
                 raise StorageError(
                     f"there already is a profile {profile.name!r} of {profile.method} for {profile.model}; "

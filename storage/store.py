@@ -31,9 +31,11 @@ class _Handle:
 
     def __init__(self, db: Database) -> None:
         self.db = db
+        self.writing = False
         self.lock = threading.RLock()
         # The handle lives in a thread-local: when its thread ends, the connection is closed with it.
         self.close = weakref.finalize(self, db.close)
+        self.close.atexit = False  # another thread may be in the middle of a query then
 
 
 class Store:
@@ -93,22 +95,29 @@ class Store:
     @contextmanager
     def write(self) -> Iterator[Database]:
         """A write transaction: kept when the block ends, undone when it raises. A block inside a block joins it."""
-        with self._writer, self._use() as db:
-            if db.conn.in_transaction:
+        with self._writer, self._use() as handle:
+            db = handle.db
+            if handle.writing:
                 yield db
                 return
+            if db.conn.in_transaction:
+                raise RuntimeError("a write transaction cannot begin inside a read transaction; begin with write()")
             db.execute("BEGIN IMMEDIATE")
+            handle.writing = True
             try:
                 yield db
                 db.commit()
             except BaseException:
                 db.rollback()
                 raise
+            finally:
+                handle.writing = False
 
     @contextmanager
     def read(self) -> Iterator[Database]:
         """A read transaction: every query in the block sees the same state. Readers and writers do not wait."""
-        with self._use() as db:
+        with self._use() as handle:
+            db = handle.db
             if db.conn.in_transaction:
                 yield db
                 return
@@ -119,14 +128,14 @@ class Store:
                 db.rollback()
 
     @contextmanager
-    def _use(self) -> Iterator[Database]:
+    def _use(self) -> Iterator[_Handle]:
         """This thread's connection; SQLite's errors become StorageErrors that name the file."""
         try:
             handle = getattr(self._local, "handle", None) or self._connect()
             with handle.lock:
                 if self._closed:
                     raise StorageError(f"the database {self.path} is closed")
-                yield handle.db
+                yield handle
         except sqlite3.Error as error:
             raise StorageError(f"the database {self.path} {_explain(error)}") from error
 
@@ -146,11 +155,11 @@ class Store:
         return handle
 
     def _prepare(self) -> None:
-        with self._use() as db:
+        with self._use() as handle:
             try:
-                check_file(db)
-                _enable_wal(db)
-                migrate(db)
+                check_file(handle.db)
+                _enable_wal(handle.db)
+                migrate(handle.db)
             except StorageError as error:
                 raise StorageError(f"the database {self.path} cannot be used: {error}") from None
 

@@ -22,6 +22,9 @@ IMPLEMENTATION = "mdqa_sdpa"
 
 PROBE_ARGUMENT = "mdqa_probe"
 
+_MASKED = torch.finfo(torch.float32).min
+"""Logit of an invisible key: finite, so that the all-invisible rows of left padding give no NaN."""
+
 _CHUNK_ELEMENTS = 1 << 26  # at most this many scores at once (256 MB in float32)
 
 
@@ -135,9 +138,9 @@ def row_weights(
         scores = scores + bias
     if mask is None:
         visible = torch.arange(keys, device=rows.device)[None, :] <= (rows + offset)[:, None]
-        scores = scores.masked_fill(~visible, float("-inf"))
+        scores = scores.masked_fill(~visible, _MASKED)
     elif mask.dtype == torch.bool:
-        scores = scores.masked_fill(~mask[rows], float("-inf"))
+        scores = scores.masked_fill(~mask[rows], _MASKED)
     else:
         scores = scores + mask[rows].float()
     return softmax(scores, dim=-1)

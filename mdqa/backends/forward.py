@@ -18,6 +18,10 @@ SHARED_MINIMUM = 16
 """A common beginning shorter than this is not worth a pass of its own."""
 
 
+REPLY_ALLOWANCE = 1024
+"""Tokens that a reply may add before a sliding window must not be counted on any more."""
+
+
 @dataclass
 class Step:
     """Result of a prefill. ``logits`` (B, keep, V) of the last positions; ``attention_mask`` (B, T) for decoding."""
@@ -51,6 +55,7 @@ class Engine:
         self.device = device
         self.vocabulary: int = model.config.get_text_config().vocab_size
         self.batch_tokens = 4096 if device == "cpu" else 32768
+        self._sliding_window = _smallest_window(model.config.get_text_config())
 
     def close(self) -> None:
         """Drop the model; later passes raise ModelError."""
@@ -85,7 +90,7 @@ class Engine:
         the logits are empty.
         """
         lengths = [len(row) for row in rows]
-        most = max(min(lengths) - keep, 0)
+        most = max(min(lengths) - keep, 0) if self._may_pad_inside(lengths) else 0
         most = most if reusable is None else min(reusable, most)
         reused = 0 if prefix is None else min(common_length([prefix.ids, *rows]), most)
         cache = None
@@ -120,6 +125,16 @@ class Engine:
         except StopForward:
             logits = torch.empty(len(rows), 0, 0)
         return Step(logits, cache, mask, lengths, reused, shared)
+
+    def _may_pad_inside(self, lengths: Sequence[int]) -> bool:
+        """Whether padding may stand between a shared beginning and the rest of the rows.
+
+        Sliding-window masks count places, padding included, so padding inside would shorten the window; padding
+        before everything does no harm.
+        """
+        if self._sliding_window is None or min(lengths) == max(lengths):
+            return True
+        return max(lengths) + REPLY_ALLOWANCE < self._sliding_window
 
     def new_cache(self) -> Any:
         """An empty cache with plain layers (see ``Prefix.cache``)."""
@@ -160,3 +175,12 @@ class Engine:
             logits_to_keep=keep,
             **({} if probe is None else {PROBE_ARGUMENT: probe}),
         )
+
+
+def _smallest_window(config: Any) -> int | None:
+    """Sliding window of the model's layers, None if every layer sees everything."""
+    types = getattr(config, "layer_types", None)
+    if types is not None and "sliding_attention" not in types:
+        return None
+    window = getattr(config, "sliding_window", None)
+    return int(window) if window else None

@@ -21,12 +21,12 @@ from mdqa.commands.options import (
     add_database_argument,
     add_model_arguments,
     add_question_arguments,
+    choose_profile,
     make_tools,
     open_backend,
     parse_set,
     questions_from,
 )
-from mdqa.commands.profile_files import choose_profile
 from mdqa.commands.results import ResultFile, Settled, open_results
 from mdqa.errors import InputError
 from mdqa.methods.base import MethodConfig, Tools
@@ -50,7 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--retry-failed", action="store_true", help="run questions again that failed before")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    add_question_arguments(parser, split="all")
+    add_question_arguments(parser, split="all", seed=0)
     add_model_arguments(parser)
     add_database_argument(parser)
 
@@ -93,9 +93,12 @@ def _answer_all(
     kept = len(questions) - len(todo)
     if kept:
         print(f"{kept} of {len(questions)} questions are answered already in {args.output}", file=sys.stderr)
-    with stop_by_signal() as cancel, tqdm(
-        total=len(questions), initial=kept, unit="question", file=sys.stderr, disable=args.quiet, dynamic_ncols=True
-    ) as bar:
+    with (
+        stop_by_signal() as cancel,
+        tqdm(
+            total=len(questions), initial=kept, unit="question", file=sys.stderr, disable=args.quiet, dynamic_ncols=True
+        ) as bar,
+    ):
         for item in todo:
             if cancel.cancelled:
                 break
@@ -129,8 +132,8 @@ def stop_by_signal() -> Iterator[CancelToken]:
         cancel.cancel()
         signal.signal(number, before[number])
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, stop)
+    for caught in (signal.SIGINT, signal.SIGTERM):
+        before[caught] = signal.signal(caught, stop)
     try:
         yield cancel
     finally:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from typing import Any
 
-from mdqa.backends.catalog import MODELS
+from mdqa.backends.catalog import MODELS, ModelCard
 from mdqa.commands.listing import add_output_argument, show
 
 
@@ -19,9 +20,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the models."""
-    rows = [{key: _plain(value) for key, value in asdict(card).items()} for card in MODELS]
-    return show(rows, args.output, empty="there is no model")
+    return show([_row(card) for card in MODELS], args.output, empty="there is no model")
 
 
-def _plain(value: object) -> object:
-    return sorted(value) if isinstance(value, set | frozenset) else value
+def _row(card: ModelCard) -> dict[str, Any]:
+    fields = asdict(card)
+    note = fields.pop("note")
+    return {"name": card.name, **fields, "needs": card.needs, "note": note}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mdqa.backends.base import Backend
-from mdqa.errors import ConfigError, InputError
+from mdqa.calibration import find_profile, read_profile
+from mdqa.errors import ConfigError, InputError, ProfileError
 from mdqa.methods.base import Encoder, Tools
 from mdqa.records import Profile, Question
 from mdqa.registry import BACKENDS, READERS
@@ -29,8 +30,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dtype", help="auto, float32, bfloat16, float16 (default: MDQA_DTYPE or auto)")
 
 
-def add_question_arguments(parser: argparse.ArgumentParser, *, split: str) -> None:
-    """The arguments that choose questions; ``split`` is the default part of the file."""
+def add_question_arguments(parser: argparse.ArgumentParser, *, split: str, seed: int) -> None:
+    """The arguments that choose questions; ``split`` (the part of the file) and ``seed`` are their defaults."""
     group = parser.add_argument_group("questions")
     group.add_argument("--input", type=Path, required=True, metavar="FILE", help="questions with their documents")
     group.add_argument("--format", default="auto", choices=("auto", *READERS), help="the file's format")
@@ -41,7 +42,7 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, split: str) -> No
         choices=SPLITS,
         help=f"use the questions whose id has an even (calibration) or odd (held-out) SHA-256 (default: {split})",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of everything that is drawn (default: 0)")
+    parser.add_argument("--seed", type=int, default=seed, help=f"seed of everything that is drawn (default: {seed})")
 
 
 def add_database_argument(parser: argparse.ArgumentParser) -> None:
@@ -135,6 +136,20 @@ def make_tools(backend: Backend, profile: Profile | None = None) -> Tools:
         return MiniLMEncoder()
 
     return Tools(backend=backend, make_encoder=encoder, profile=profile)
+
+
+def choose_profile(method: str, model: str, name: str, stored: Sequence[Profile]) -> Profile | None:
+    """The profile with this name or from this JSON file, or without a name the one for the model, if there is one.
+
+    ProfileError if a named profile does not exist or belongs to another method or model.
+    """
+    profile = read_profile(Path(name)) if name.endswith(".json") else find_profile(method, model, name, more=stored)
+    if profile is not None and (profile.method, profile.model) != (method, model):
+        raise ProfileError(
+            f"the profile {profile.name!r} was made for {profile.method} with {profile.model}, "
+            f"not for {method} with {model}; make one with: python -m mdqa calibrate"
+        )
+    return profile
 
 
 def write_lines(rows: Sequence[dict[str, Any]], output: str) -> None:

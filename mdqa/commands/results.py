@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,37 +40,34 @@ class Settled:
         return ", ".join(f"{key}={theirs.get(key)!r} instead of {self.config.get(key)!r}" for key in keys)
 
 
-Key = tuple[str, str]
-"""A question as a line knows it: id and text."""
-
-
 class ResultFile(ABC):
     """Where finished lines go, and which questions are in there already."""
 
-    def __init__(self, lines: Sequence[dict[str, Any]] = ()) -> None:
-        self._status = [(_key(line), str(line["status"])) for line in lines]
+    def __init__(self, lines: Sequence[dict[str, Any]] = (), name: str = "-") -> None:
+        self._lines = {str(line["id"]): (str(line["question"]), str(line["status"])) for line in lines}
+        self._name = name
 
     def append(self, line: dict[str, Any]) -> None:
         """Write one line so that it is safe when this returns."""
         self._write(json_line(line).encode("utf-8"))
-        self._status.append((_key(line), str(line["status"])))
+        self._lines[str(line["id"])] = (str(line["question"]), str(line["status"]))
 
     def missing(self, questions: Sequence[Question]) -> list[Question]:
-        """The questions that have no line yet, in order. A question that comes twice needs two lines."""
-        done = Counter(key for key, _ in self._status)
+        """The questions that have no line yet, in order; InputError if one has the id of another question."""
         left = []
         for item in questions:
-            key = (item.id, item.question)
-            if done[key]:
-                done[key] -= 1
-            else:
+            if item.id not in self._lines:
                 left.append(item)
+            elif (earlier := self._lines[item.id][0]) != item.question:
+                raise InputError(
+                    f"the question {item.id!r} was {earlier!r} and is {item.question!r} now; choose another --output",
+                    place=self._name,
+                )
         return left
 
     def failed(self, questions: Sequence[Question]) -> int:
-        """How many lines of these questions say that they failed."""
-        keys = {(item.id, item.question) for item in questions}
-        return sum(status != "ok" and key in keys for key, status in self._status)
+        """How many of these questions have a line that says that they failed."""
+        return sum(item.id in self._lines and self._lines[item.id][1] != "ok" for item in questions)
 
     @abstractmethod
     def _write(self, data: bytes) -> None: ...
@@ -80,8 +76,8 @@ class ResultFile(ABC):
 class DiskFile(ResultFile):
     """A file on disk; every line is flushed through to the disk."""
 
-    def __init__(self, stream: BinaryIO, lines: Sequence[dict[str, Any]]) -> None:
-        super().__init__(lines)
+    def __init__(self, stream: BinaryIO, lines: Sequence[dict[str, Any]], name: str) -> None:
+        super().__init__(lines, name)
         self._stream = stream
 
     def _write(self, data: bytes) -> None:
@@ -111,7 +107,7 @@ def open_results(output: str, settled: Settled, *, retry_failed: bool) -> Iterat
         lines = [line for line in lines if line["status"] == "ok"]
         _replace(path, lines)
     with path.open("ab") as stream:
-        yield DiskFile(stream, lines)
+        yield DiskFile(stream, lines, output)
 
 
 def _usable_lines(path: Path, settled: Settled) -> list[dict[str, Any]]:
@@ -158,7 +154,3 @@ def _replace(path: Path, lines: Sequence[dict[str, Any]]) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     beside.replace(path)
-
-
-def _key(line: dict[str, Any]) -> Key:
-    return str(line["id"]), str(line["question"])

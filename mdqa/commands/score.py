@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from mdqa.scoring.cases import check_cases
@@ -21,12 +20,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the cases."""
-    count = 0
-    for count, mismatch in _numbered(check_cases(args.cases)):
+    mismatches = 0
+    for mismatch in check_cases(args.cases):
         print(mismatch)
-    print(f"{count} mismatches" if count else "all cases agree", file=sys.stderr)
-    return 1 if count else 0
-
-
-def _numbered(items: Iterator[object]) -> Iterator[tuple[int, object]]:
-    return enumerate(items, 1)
+        mismatches += 1
+    print(f"{mismatches} mismatches" if mismatches else "all cases agree", file=sys.stderr)
+    return 1 if mismatches else 0

@@ -38,7 +38,8 @@ class SentenceEncoder:
             self._model: Any = library.SentenceTransformer(str(model), device=device, local_files_only=local_only)
         except Exception as error:  # the library lets through whatever transformers, torch or the hub raise
             raise ModelError(
-                f"the sentence encoder {str(model)!r} cannot be loaded on {device!r} ({type(error).__name__}: {error}). "
+                f"the sentence encoder {str(model)!r} cannot be loaded on {device!r} ({type(error).__name__}: "
+                f"{str(error).partition(chr(10))[0]}). "
                 "Give a folder with a sentence-transformers model, or download the model first."
             ) from None
         self._lock = threading.Lock()  # fast tokenizers cannot be used from two threads at once

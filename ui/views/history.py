@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from mdqa.records import RunStatus
+from storage.runs import RunRow
 from ui.views.markup import badge, count, element, empty, plural, seconds, short, text
 from ui.views.summary import STATUS
 
 
-@dataclass(frozen=True)
-class HistoryRow:
-    """A stored run as the list shows it."""
-
-    id: str
-    created: str
-    question: str
-    method: str
-    model: str
-    status: RunStatus
-    answer: str
-    correct: bool | None
-    documents: int
-    seconds: float
-
-
-def history_list(rows: Sequence[HistoryRow], total: int, first: int) -> str:
+def history_list(rows: Sequence[RunRow], total: int, first: int) -> str:
     """One page of runs as a table of links; an empty state that says what to do."""
     if not rows:
         if total or first:
@@ -39,7 +22,7 @@ def history_list(rows: Sequence[HistoryRow], total: int, first: int) -> str:
     return text("p", note, "mdqa-note") + element("div", grid, "mdqa-scroll", tabindex="0")
 
 
-def _row(row: HistoryRow) -> str:
+def _row(row: RunRow) -> str:
     word, kind = STATUS[row.status]
     state = badge(word, kind)
     if row.correct is not None:

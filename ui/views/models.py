@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ui.views.markup import badge, element, facts, message, text
+from mdqa.backends.catalog import ModelCard
+from ui.views.markup import badge, count, element, facts, message, text
 
 CAPABILITY_WORDS: Mapping[str, str] = {
     "generate": "writes replies",
@@ -31,20 +32,24 @@ class ModelStatus:
         return self.phase != "loading"
 
 
-def model_card(name: str, parameters: str, needs: str, capabilities: Iterable[str], note: str) -> str:
+def model_card(card: ModelCard) -> str:
     """What a model needs, can do, cannot do, and a plain word about it."""
-    has = set(capabilities)
     labels = "".join(
-        badge(("✓ " if c in has else "× no: ") + words, "good" if c in has else "plain")
+        badge(("✓ " if c in card.capabilities else "× no: ") + words, "good" if c in card.capabilities else "plain")
         for c, words in CAPABILITY_WORDS.items()
         if c != "generate"
     )
+    known = {}
+    if card.parameters:
+        billions, millions = f"{card.parameters / 1e9:.1f} billion", f"{card.parameters / 1e6:.0f} million"
+        size = billions if card.parameters >= 1e9 else millions
+        known = {"Size": f"{size} parameters", "Window": f"{count(card.window)} tokens", "Needs": card.needs}
     inner = (
-        facts({"Size": parameters, "Needs": needs})
+        facts(known)
         + element("div", labels, "mdqa-badges")
-        + (text("p", note, "mdqa-note") if note else "")
+        + text("p", card.note, "mdqa-note")
     )
-    return element("div", inner, "mdqa-model-card", aria_label=f"About {name}")
+    return element("div", inner, "mdqa-model-card", aria_label=f"About {card.name}", role="group")
 
 
 def model_status(status: ModelStatus) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mdqa.records import Document
 from ui.views.ledger import duplicates
-from ui.views.markup import badge, count, details, element, empty, message, plural, short, text
+from ui.views.markup import badge, count, details, element, empty, escape, message, plural, short, text
 
 MAX_LISTED = 200
 MAX_PROBLEMS = 30
@@ -30,7 +30,7 @@ def preview(
     gold: Sequence[str] = (),
 ) -> str:
     """Counts, warnings and the list of documents; ``tokens`` None where no model is there to count them."""
-    parts = [_problems(refused)] if refused else []
+    parts = [problems(refused)]
     if not documents:
         hint = "Choose an example, paste some text, or load a file of questions."
         return "".join(parts) + empty("No documents yet", hint)
@@ -64,11 +64,15 @@ def _row(number: int, document: Document, repeated: dict[str, int], gold: bool) 
     return element("li", title + labels + text("p", short(document.text, 260), dir="auto"))
 
 
-def _problems(refused: Sequence[Refusal]) -> str:
-    shown = "".join(
-        element("li", text("strong", r.place) + text("span", f" {r.reason}")) for r in refused[:MAX_PROBLEMS]
-    )
-    rest = len(refused) - MAX_PROBLEMS
+def problems(entries: Sequence[Refusal], *, used: bool = False) -> str:
+    """What was refused, or with ``used`` what was taken but changed or looks odd; empty where there is nothing."""
+    if not entries:
+        return ""
+    shown = "".join(element("li", text("strong", e.place) + escape(f" {e.reason}")) for e in entries[:MAX_PROBLEMS])
+    rest = len(entries) - MAX_PROBLEMS
     more = text("p", f"and {rest} more", "mdqa-quiet") if rest > 0 else ""
-    title = f"{plural(len(refused), 'entry', 'entries')} could not be used; the others are kept."
-    return message(title, "warn") + element("ul", shown, "mdqa-problems") + more
+    notes = element("ul", shown, "mdqa-problems") + more
+    if used:
+        return details(escape(f"{plural(len(entries), 'note')} on what was loaded"), notes, "mdqa-more")
+    title = f"{plural(len(entries), 'entry', 'entries')} could not be used; the others are kept."
+    return message(title, "warn") + notes

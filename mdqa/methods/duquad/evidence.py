@@ -12,7 +12,7 @@ from mdqa.methods.asking import Reply, ask
 from mdqa.methods.base import Recorder
 from mdqa.methods.duquad.agents import score_prompt, score_schema, yes_no_prompt
 from mdqa.methods.duquad.config import DuQUADConfig
-from mdqa.methods.duquad.parsing import ScoreReply, score_parser
+from mdqa.methods.duquad.parsing import ScoreReply, existing_sentences, parse_score
 from mdqa.methods.duquad.sentences import nearest, pick, split_sentences
 from mdqa.records import DocumentScore, Question
 
@@ -56,9 +56,7 @@ def ask_score_agent(
         )
         for i in fitting
     ]
-    # One parser serves the batch, so it allows any sentence; what a document does not have is taken out afterwards.
-    most = max((sentences[i] for i in fitting), default=0)
-    replies = ask(run, "score", requests, score_parser(most, config.max_key_sentences)) if requests else []
+    replies = ask(run, "score", requests, parse_score) if requests else []
     return dict(zip(fitting, replies, strict=True))
 
 
@@ -138,12 +136,14 @@ def key_sentences(
         sentences = split_sentences(item.document(document_id).text)
         reply = replies.get(document_id)
         named = reply.value.sentences if reply is not None and reply.value is not None else ()
-        existing = [index for index in named if index < len(sentences)]
-        if existing:
-            chosen[document_id] = pick(sentences, existing)
-        else:
+        chosen[document_id] = pick(sentences, existing_sentences(named, len(sentences), config.max_key_sentences))
+        if not chosen[document_id]:
             missing.append(document_id)
-            chosen[document_id] = ()
+        if strange := [number for number in named if not 1 <= number <= len(sentences)]:
+            run.notice(
+                f"The Score Agent named sentences {', '.join(map(str, strange))} of {document_id}, which has "
+                f"{len(sentences)}; they were left out."
+            )
     if missing:
         chosen.update(_by_encoder(item, run, missing, config))
     return chosen

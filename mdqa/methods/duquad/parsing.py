@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mdqa.methods.asking import Unreadable, json_object, number_field, text_field
 
 _NUMBER = re.compile(r"[^\d-]{0,20}(\d{1,6})\D{0,20}")
-_ANSWER_FIELD = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)("?)', re.DOTALL)
+_FIELDS = tuple(re.compile(rf'"{name}"\s*:\s*"((?:[^"\\]|\\.)*+)', re.DOTALL) for name in ("answer", "reasoning"))
 _LABEL = re.compile(r"^(?:final\s+)?answer\s*[:=-]\s*", re.IGNORECASE)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation + "‘’“”´`–—…")
@@ -34,11 +34,10 @@ class AgentReply:
 
 @dataclass(frozen=True)
 class ScoreReply:
-    """The Score Agent's number in [0, 1] and its key sentences as indices from 0, in document order."""
+    """The Score Agent's number in [0, 1] and the sentence numbers (from 1) that it names, not yet checked."""
 
     score: float
     sentences: tuple[int, ...]
-    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,20 +67,16 @@ def agent_parser(shown: Collection[int], limit: int) -> Callable[[str], AgentRep
     return parse
 
 
-def score_parser(sentences: int, limit: int) -> Callable[[str], ScoreReply]:
-    """A parser for {score, key_sentences} of a document with this many sentences, numbered from 1 in the reply.
+def parse_score(text: str) -> ScoreReply:
+    """{score, key_sentences}: the score must be a number in [0, 1]; without a list no sentence is named."""
+    data = json_object(text)
+    score = number_field(data, "score", 0.0, 1.0)
+    return ScoreReply(score, _numbers(data.get("key_sentences"))[0])
 
-    The score must be a number in [0, 1]. Of the sentences the first ``limit`` named are taken.
-    """
 
-    def parse(text: str) -> ScoreReply:
-        data = json_object(text)
-        score = number_field(data, "score", 0.0, 1.0)
-        numbers, dropped = _numbers(data.get("key_sentences"), range(1, sentences + 1))
-        over = tuple(str(number) for number in numbers[limit:])
-        return ScoreReply(score, tuple(sorted(number - 1 for number in numbers[:limit])), (*dropped, *over))
-
-    return parse
+def existing_sentences(named: Sequence[int], count: int, limit: int) -> tuple[int, ...]:
+    """Indices from 0, in document order, of the first ``limit`` named sentences that a document of ``count`` has."""
+    return tuple(sorted([number - 1 for number in named if 1 <= number <= count][:limit]))
 
 
 def parse_judge(text: str) -> JudgeReply:
@@ -100,14 +95,14 @@ def _answer(data: Mapping[str, Any]) -> str:
     return answer
 
 
-def _numbers(value: Any, allowed: Collection[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The allowed numbers of a list in order, each once, and the entries that are none."""
+def _numbers(value: Any, allowed: Collection[int] | None = None) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The allowed numbers of a list (all, if None) in order, each once, and the entries that are none."""
     entries = value if isinstance(value, list) else [] if value is None else [value]
     numbers: list[int] = []
     dropped: list[str] = []
     for entry in entries:
         number = _number(entry)
-        if number is None or number not in allowed:
+        if number is None or (allowed is not None and number not in allowed):
             dropped.append(json.dumps(entry, ensure_ascii=False)[:40])
         elif number not in numbers:
             numbers.append(number)
@@ -125,16 +120,16 @@ def _number(entry: Any) -> int | None:
 
 
 def raw_answer(text: str) -> str:
-    """The answer in a reply that could not be read: its ``answer`` field if that much is there, else its first line.
+    """The answer in a reply that could not be read.
 
-    Code fences, blank lines and a leading "Answer:" are left out. Empty if the reply says nothing.
+    What there is of its ``answer`` field, or of its ``reasoning``; else its first line without code fences and a
+    leading "Answer:". Empty if the reply says nothing.
     """
-    if found := _ANSWER_FIELD.search(text):
-        value = _unescape(found[1]).strip()
-        if value.strip(".… "):
+    for pattern in _FIELDS:
+        if (found := pattern.search(text)) and (value := _unescape(found[1]).strip()).strip(".… "):
             return value
     for line in text.splitlines():
-        line = _LABEL.sub("", line.strip().strip("`*").strip()).strip()
+        line = _LABEL.sub("", line.strip("`* ")).strip("`* ")
         if any(character.isalnum() for character in line) and line.lower() != "json":
             return line
     return ""

@@ -25,25 +25,30 @@ _INITIAL = re.compile(r"[^\W\d_]")
 _INITIALISM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LOOK_BACK = 24
 
-_NEVER = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEVER = _words(
     "mr mrs ms mx dr prof st ste gen col lt cpl maj capt cmdr sgt rev hon sen rep gov pres mt ft messrs fr vs cf viz "
-    "approx ca e.g i.e al".split()
+    "approx ca e.g i.e al"
 )
-_NOT_BEFORE_DIGIT = frozenset(
-    "no nos fig figs vol vols p pp ch sec art op eq jan feb mar apr jun jul aug sep sept oct nov dec".split()
+_NOT_BEFORE_DIGIT = _words(
+    "no nos fig figs vol vols p pp ch sec art op eq jan feb mar apr jun jul aug sep sept oct nov dec"
 )
-_ONLY_BEFORE_STARTER = frozenset("inc ltd co corp bros jr sr dept univ ph.d b.a m.a a.m p.m etc".split())
-_STARTERS = frozenset(
+_ONLY_BEFORE_STARTER = _words("inc ltd co corp bros jr sr dept univ ph.d b.a m.a a.m p.m etc")
+_STARTERS = _words(
     "the a an he she it they we you i this that these those there here his her its their our in on at by for from "
     "with after before during since while when where although though however but and as if one some many most "
-    "several both each no not".split()
+    "several both each no not"
 )
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text in order, each an exact piece of it without the blanks around it.
 
-    A line break ends a sentence unless the next line goes on in lower case. Text without any mark is one sentence.
+    A line break ends a sentence unless the very next line goes on in lower case. Text without any mark is one sentence.
     """
     pieces: list[str] = []
     start = 0
@@ -57,15 +62,20 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     mark = match.group()
-    after = text[match.end() : match.end() + 200].lstrip()
+    ahead = text[match.end() : match.end() + 200]
+    after = ahead.lstrip()
     if mark == "\n":
-        return not after[:1].islower()
+        return "\n" in ahead[: len(ahead) - len(after)] or not after[:1].islower()
     if mark[0] not in ".!?…":
         return True
     after = after.lstrip("\"'“‘«([{„¿¡")
     if after[:1].islower():
         return False
-    return mark[0] != "." or mark.startswith("..") or _full_stop(text[: match.start()][-_LOOK_BACK:], after)
+    return (
+        mark[0] != "."
+        or mark.startswith("..")
+        or _full_stop(text[max(match.start() - _LOOK_BACK, 0) : match.start()], after)
+    )
 
 
 def _full_stop(before: str, after: str) -> bool:

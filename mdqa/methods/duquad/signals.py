@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from mdqa.errors import MissingDependency, ModelError
 from mdqa.methods.base import Recorder
 from mdqa.methods.duquad.agents import CONTENT_FREE, agent_prompt, likelihood_prompt
 from mdqa.methods.duquad.fusion import document_contrast, token_masked_contrast
-from mdqa.records import Document, DocumentScore, Question
+from mdqa.records import DocumentScore, Question
+from mdqa.retrieval.dense import cosine_scores
 
 Contrast = Literal["token_masked", "document"]
 
@@ -54,10 +53,8 @@ def semantic_relevance(item: Question, run: Recorder) -> Signal:
 
     The encoder reads no more of a long document than its own window.
     """
-    texts = [item.question, *(_title_and_text(document) for document in item.documents)]
-    vectors = np.asarray(run.tools.encoder.encode(texts), dtype=np.float64)  # (1 + documents, D), unit length
-    cosines = vectors[1:] @ vectors[0]
-    return Signal(_scores(dict(zip(item.document_ids, cosines.tolist(), strict=True))))
+    cosines = cosine_scores(run.tools.encoder, item.question, item.documents)
+    return Signal(_scores(dict(zip(item.document_ids, cosines, strict=True))))
 
 
 def structural_inference(item: Question, run: Recorder) -> Signal:
@@ -109,10 +106,6 @@ def attention_contrast(item: Question, run: Recorder, *, kind: Contrast, max_cit
     else:
         contrast = token_masked_contrast(first.map.heat, second.map.heat, first.map.documents)
     return Signal(_scores(contrast), prefix=first.prefix)
-
-
-def _title_and_text(document: Document) -> str:
-    return "\n".join(part for part in (document.title.strip(), document.text.strip()) if part)
 
 
 def _scores(values: Mapping[str, float]) -> dict[str, DocumentScore]:

@@ -23,10 +23,10 @@ NEUTRAL_CONFLICT = 2.5
 LABELS = ("SUPPORTS", "REFUTES")
 
 _KEY = re.compile(r"\s*(?:doc(?:ument)?)?\s*\[?\s*(\d{1,6})\s*\]?\s*", re.IGNORECASE)
-_LABEL = re.compile(r"\b(support|refute)[sd]?\b", re.IGNORECASE)
+_LABEL = re.compile(r"\b(support|refute)(?:s|d|ed)?\b", re.IGNORECASE)
 _MEMBER_END = re.compile(r",")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-_TEXT = {"type": "string", "maxLength": 200}
+_TEXT = {"type": "string", "maxLength": 120}
 _SCORE = {"type": "integer", "minimum": 0, "maximum": 5}
 _CONFIDENCE = {"type": "integer", "minimum": 1, "maximum": 5}
 _STEPS = {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 5}
@@ -34,8 +34,10 @@ _STEPS = {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 5}
 
 @dataclass(frozen=True)
 class Grade:
-    """What the Relevance or Consistency Agent says of a document. ``confidence`` (1 to 5) is asked for in the CoT
-    variants and used nowhere, as in the released code; None where it is missing or unreadable.
+    """What the Relevance or Consistency Agent says of a document.
+
+    ``confidence`` (1 to 5) is asked for in the CoT variants and used nowhere, as in the released code; None where it
+    is missing or unreadable.
     """
 
     score: float
@@ -169,10 +171,12 @@ def members(reply: str) -> Mapping[str, Any]:
 
 
 def _complete_members(text: str) -> dict[str, Any]:
-    """Members of an object that breaks off, up to the last comma after which what came before can be closed."""
-    for end in reversed([match.start() for match in _MEMBER_END.finditer(text)][:64]):
+    """Members of an object that may break off: whole, or up to the last comma at which it can be closed."""
+    decoder = json.JSONDecoder()
+    ends = [match.start() for match in _MEMBER_END.finditer(text)][:64]
+    for candidate in (text, *(text[:end] + "}" for end in reversed(ends))):
         try:
-            data = json.loads(text[:end] + "}")
+            data, _ = decoder.raw_decode(candidate)
         except (ValueError, RecursionError):
             continue
         return data if isinstance(data, dict) else {}
@@ -192,11 +196,12 @@ def _number(key: str) -> int | None:
 
 
 def _pairs(value: Any, documents: int) -> tuple[tuple[int, int, str], ...]:
-    found = []
+    found: list[tuple[int, int, str]] = []
     for item in value if isinstance(value, list) else ():
         pair = [item.get("doc_a"), item.get("doc_b")] if isinstance(item, dict) else []
-        if pair and all(type(n) is int and 1 <= n <= documents for n in pair):
-            found.append((pair[0], pair[1], _text(item.get("description"))))
+        numbers = [n for n in pair if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= documents]
+        if len(numbers) == 2:
+            found.append((numbers[0], numbers[1], _text(item.get("description"))))
     return tuple(found)
 
 

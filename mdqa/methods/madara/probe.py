@@ -49,7 +49,7 @@ _CONTRADICTION = re.compile(
     r"\b(?P<word>" + "|".join(sorted(_SWAP, key=len, reverse=True)) + r")\b"
     r"|\b(?P<grade>high|low)(?=[\s-]+quality\b)"
     r"|\b(?P<before>(?:score|rating|grade)s?(?:\s+(?:of|is|as|at|was|to))?\s*[:=]?\s*)(?P<after>[0-5])(?![\w.]*\d)\b"
-    r"|(?<![\w.])(?P<of>[0-5])(?=\s*(?:/\s*5|out\s+of\s+(?:5|five))\b)",
+    r"|(?<![\w.])(?P<of>[0-5])(?=\s*(?:/\s*5\b(?!\s*/)|out\s+of\s+(?:5|five)\b))",
     re.IGNORECASE,
 )
 
@@ -113,19 +113,23 @@ class Pair:
     levels: tuple[DocumentScore, ...]
 
 
-def correlations(pairs: Sequence[Pair]) -> tuple[list[float], list[int]]:
+def table(pairs: Sequence[Pair]) -> np.ndarray:
+    """The pairs' scores as (n, 1 + levels) float64: normal first, then LEVELS; NaN where there is only a status."""
+    rows = [[np.nan if s.value is None else s.value for s in (pair.normal, *pair.levels)] for pair in pairs]
+    return np.array(rows, dtype=float).reshape(len(pairs), 1 + len(LEVELS))
+
+
+def correlations(scores: np.ndarray) -> tuple[list[float], list[int]]:
     """Spearman of normal and re-scored, pooled over all pairs, per level, and how many pairs each rests on.
 
-    A pair without one of the two scores is left out of that level; an undefined correlation counts as 0.
+    Args:
+        scores: (n, 1 + levels) from :func:`table`. A pair without one of the two scores is left out of that level;
+            an undefined correlation counts as 0 (as in the released code).
     """
     rhos, counts = [], []
-    for level in range(len(LEVELS)):
-        both = [
-            (pair.normal.value, pair.levels[level].value)
-            for pair in pairs
-            if pair.normal.value is not None and pair.levels[level].value is not None
-        ]
-        value = spearman([a for a, _ in both], [b for _, b in both])  # type: ignore[misc]
+    for level in range(1, scores.shape[1]):
+        both = scores[~np.isnan(scores[:, [0, level]]).any(axis=1)]  # (used, 1 + levels)
+        value = spearman(both[:, 0].tolist(), both[:, level].tolist())
         rhos.append(0.0 if math.isnan(value) else value)
         counts.append(len(both))
     return rhos, counts
@@ -136,19 +140,20 @@ def bootstrap(pairs: Sequence[Pair], *, samples: int, seed: int) -> tuple[list[l
 
     Whole queries are drawn with replacement (Appendix G.2): the documents of one query are not independent.
     """
-    by_query: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        by_query.setdefault(pair.query, []).append(pair)
+    scores = table(pairs)
+    by_query: dict[str, list[int]] = {}
+    for index, pair in enumerate(pairs):
+        by_query.setdefault(pair.query, []).append(index)
     groups = list(by_query.values())
     rng = np.random.default_rng(seed)
-    full = model_class(_rho(correlations(pairs)[0]))
+    full = model_class(_rho(correlations(scores)[0]))
     drawn = []
     for _ in range(samples):
-        chosen = [pair for index in rng.integers(len(groups), size=len(groups)) for pair in groups[index]]
-        drawn.append(correlations(chosen)[0])
-    table = np.array(drawn)  # (samples, levels)
-    intervals = [[float(low), float(high)] for low, high in np.percentile(table, (2.5, 97.5), axis=0).T]
-    return intervals, fmean(model_class(_rho(row)) == full for row in drawn)
+        chosen = [index for group in rng.integers(len(groups), size=len(groups)) for index in groups[group]]
+        drawn.append(correlations(scores[chosen])[0])
+    low, high = np.percentile(np.array(drawn), (2.5, 97.5), axis=0)  # (levels,) each
+    same = fmean(model_class(_rho(row)) == full for row in drawn)
+    return [[float(a), float(b)] for a, b in zip(low, high, strict=True)], same
 
 
 def _rho(levels: Sequence[float]) -> Rho:
@@ -157,7 +162,7 @@ def _rho(levels: Sequence[float]) -> Rho:
 
 def summarise(pairs: Sequence[Pair], *, samples: int, seed: int) -> dict[str, Any]:
     """Everything a profile says about the probe, JSON-ready: correlations, trend, intervals, degeneracy."""
-    rhos, counts = correlations(pairs)
+    rhos, counts = correlations(table(pairs))
     intervals, stability = bootstrap(pairs, samples=samples, seed=seed) if samples else ([], None)
     histogram = Counter(f"{pair.normal.value:g}" for pair in pairs if pair.normal.value is not None)
     scored = sum(histogram.values())

@@ -37,10 +37,10 @@ DEGENERATE = (
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where the router turns: PDE if No-Filter accuracy < ``tau_nf``; CoT instead of ATF if rho_1 < ``rho1``."""
+    """Where the router turns: PDE if EM_NF < ``tau_nf``; CoT instead of ATF if rho_1 < ``rho1_threshold``."""
 
     tau_nf: float = 0.30
-    rho1: float = 0.5
+    rho1_threshold: float = 0.5
 
 
 def model_class(rho: Rho) -> ModelClass:
@@ -71,7 +71,7 @@ def decide(
     Returns:
         A routing whose measures, thresholds and margins (measure minus threshold) share their names: ``EM_NF``,
         ``rho1``, ``rho_star`` (against -1) and ``rho_gap`` (the smaller of rho1 - rho2 and rho2 - rho3, against 0).
-        Setting a threshold to an alternative's value gives that alternative's treatment.
+        Alternatives name the threshold as in Thresholds: moved to their value it gives their treatment.
 
     Raises:
         ConfigError: a measure outside its limits, or too few of them to decide.
@@ -86,7 +86,7 @@ def decide(
         )
     notes = [NF_UNKNOWN] * (nf is None) + [DEGENERATE] * degenerate
     measures = _measures(rho, nf)
-    limits = {"EM_NF": bars.tau_nf, "rho1": bars.rho1, "rho_star": -1.0, "rho_gap": 0.0}
+    limits = {"EM_NF": bars.tau_nf, "rho1": bars.rho1_threshold, "rho_star": -1.0, "rho_gap": 0.0}
     return Routing(
         treatment=treatment,
         title=TITLES[treatment],
@@ -95,7 +95,9 @@ def decide(
         coupling=_coupling(rho, bars),
         measures=measures,
         thresholds=limits,
-        margins={name: value - limits[name] for name, value in measures.items() if name in limits and value is not None},
+        margins={
+            name: value - limits[name] for name, value in measures.items() if name in limits and value is not None
+        },
         alternatives=_alternatives(rho, nf, bars, treatment),
         note=" ".join(notes),
     )
@@ -127,7 +129,7 @@ def _treatment(rho: Rho | None, nf: float | None, bars: Thresholds) -> str | Non
         return None
     if model_class(rho) == "stochastic":
         return "sda"
-    return "cot" if rho[0] < bars.rho1 else "atf"
+    return "cot" if rho[0] < bars.rho1_threshold else "atf"
 
 
 def _coupling(rho: Rho | None, bars: Thresholds) -> str:
@@ -135,7 +137,7 @@ def _coupling(rho: Rho | None, bars: Thresholds) -> str:
         return ""
     if model_class(rho) == "stochastic":
         return "none"
-    return "weak" if rho[0] < bars.rho1 else "strong"
+    return "weak" if rho[0] < bars.rho1_threshold else "strong"
 
 
 def _measures(rho: Rho | None, nf: float | None) -> dict[str, float | None]:
@@ -159,20 +161,20 @@ def _alternatives(rho: Rho | None, nf: float | None, bars: Thresholds, now: str)
         value = nf if nf < bars.tau_nf else math.nextafter(nf, math.inf)
         other = _treatment(rho, nf, replace(bars, tau_nf=value))
         if other is not None and other != now:
-            found.append(Alternative(threshold="EM_NF", value=value, treatment=other))
+            found.append(Alternative(threshold="tau_nf", value=value, treatment=other))
     if rho is not None and now in ("cot", "atf"):
         value = rho[0] if now == "cot" else math.nextafter(rho[0], math.inf)
-        other = _treatment(rho, nf, replace(bars, rho1=value))
+        other = _treatment(rho, nf, replace(bars, rho1_threshold=value))
         if other is not None and other != now:
-            found.append(Alternative(threshold="rho1", value=value, treatment=other))
+            found.append(Alternative(threshold="rho1_threshold", value=value, treatment=other))
     return tuple(found)
 
 
 def _reason(treatment: str, rho: Rho | None, nf: float | None, bars: Thresholds) -> str:
     if treatment == "pde":
         return (
-            f"No-Filter accuracy {nf:.3f} is below {bars.tau_nf:g}: the model loses the answer among several documents, "
-            "so each document is read alone and the answers vote."
+            f"No-Filter accuracy {nf:.3f} is below {bars.tau_nf:g}: the model loses the answer among several "
+            "documents, so each document is read alone and the answers vote."
         )
     known = "" if nf is None else f"No-Filter accuracy {nf:.3f} reaches {bars.tau_nf:g}. "
     assert rho is not None
@@ -188,4 +190,5 @@ def _reason(treatment: str, rho: Rho | None, nf: float | None, bars: Thresholds)
         if treatment == "cot"
         else "strongly coupled scores can be held to a threshold"
     )
-    return f"{known}The correlations {values} fall strictly (quality-ordered) and the first {side} {bars.rho1:g}: {what}."
+    order = f"The correlations {values} fall strictly (quality-ordered)"
+    return f"{known}{order} and the first {side} {bars.rho1_threshold:g}: {what}."

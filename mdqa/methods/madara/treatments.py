@@ -28,8 +28,10 @@ TOLERANCE = 1e-9
 """Scores nearer to each other than this count as equal: a mean of equal numbers can differ in the last bit."""
 
 _ABSTENTION = re.compile(
-    r"^(unknown|none|n/?a|not (mentioned|stated|given|provided|specified|found|available|known)|no (answer|information)"
-    r"|unanswerable|insufficient|cannot|can't|(it|this) is not|(the|this) (document|text|passage)s? do(es)? not|i do(n't| not) know|i am not able|i'm sorry)\b",
+    r"(unknown|none|n/?a|unanswerable|insufficient|cannot|can't"
+    r"|not (mentioned|stated|given|provided|specified|found|available|known)"
+    r"|no (answer|information)"
+    r"|(the|this) (document|text|passage) does not|i do(n't| not) know|i'm sorry)\b",
     re.IGNORECASE,
 )
 
@@ -171,7 +173,9 @@ def vote(ballots: Sequence[Ballot], *, drop_abstentions: bool = False) -> Tally:
     for ballot in ballots:
         if key := normalise(ballot.answer):
             gathered.setdefault(key, []).append(ballot)
-    groups = tuple(Group(key, sum(b.weight or 0.0 for b in members), tuple(members)) for key, members in gathered.items())
+    groups = tuple(
+        Group(key, sum(b.weight or 0.0 for b in members), tuple(members)) for key, members in gathered.items()
+    )
     running = groups
     if drop_abstentions:
         running = tuple(g for g in groups if not is_abstention(g.ballots[0].answer)) or groups

@@ -1,0 +1,161 @@
+"""Runs out of the database: JSON lines (everything), CSV (a table for spreadsheets), or a snapshot of the file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from mdqa.errors import ConfigError, StorageError
+from mdqa.records import Cost, RunResult
+from storage.encoding import to_json
+from storage.runs import RunFilter, RunRow, UnknownRun
+
+if TYPE_CHECKING:
+    from storage.store import Store
+
+CSV_COLUMNS = (
+    *("run", "id", "created", "method", "model", "backend", "status", "question", "answer", "answers", "correct"),
+    *("documents", "gold", "kept", "treatment", *Cost.model_fields, "fallbacks", "parse_failures", "seed", "profile"),
+    *("config", "notices", "error"),
+)
+"""Columns of the table; ``kept`` are the documents that the last stage passed on. Lists and options are JSON."""
+
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_LEADING = ("\t", "\r", "\n")
+
+
+def export(
+    store: Store, output: Path | TextIO, *, what: str = "runs", format: str = "jsonl", filters: RunFilter | None = None
+) -> int:
+    """Write ``what`` to ``output`` and return the number of runs written.
+
+    A file appears complete or not at all, and replaces one that was there. A stream takes ``jsonl`` and ``csv``.
+    A ``jsonl`` line is the run's line with the fields of its question beside it, so it can be read as a question too.
+
+    Raises:
+        ConfigError: ``what`` or ``format`` does not exist, or does not go with the other arguments.
+        StorageError: the file cannot be written.
+    """
+    if what in ("annotations", "agreement"):
+        raise ConfigError(f"there are no {what} in this version of mdqa yet; it can export: runs")
+    if what != "runs":
+        raise ConfigError(f"there is nothing called {what!r} to export; there is: runs")
+    if format == "sqlite":
+        return _snapshot(store, output, filters)
+    writers: dict[str, Callable[[Store, TextIO, RunFilter | None], int]] = {"jsonl": _write_lines, "csv": _write_table}
+    if format not in writers:
+        raise ConfigError(f"unknown export format {format!r}; there is: jsonl, csv, sqlite")
+    if not isinstance(output, Path):
+        return writers[format](store, output, filters)
+    with _replacing(store, output) as path, path.open("w", encoding="utf-8", newline="") as stream:
+        return writers[format](store, stream, filters)
+
+
+def cell(value: str) -> str:
+    """A text that no spreadsheet takes for a formula: an apostrophe before whatever could begin one.
+
+    Also before full-width signs, tab, carriage return and line feed, and where spaces stand before the sign.
+    """
+    risky = value.startswith(_LEADING) or value.lstrip().startswith(_FORMULA)
+    return f"'{value}" if risky else value
+
+
+def _complete_runs(store: Store, filters: RunFilter | None) -> Iterator[tuple[RunResult, RunRow]]:
+    for run_id in store.runs.ids(filters):
+        try:
+            yield store.runs.get(run_id), store.runs.row(run_id)
+        except UnknownRun:  # deleted while the export went on
+            continue
+
+
+def _write_lines(store: Store, stream: TextIO, filters: RunFilter | None) -> int:
+    number = 0
+    for result, row in _complete_runs(store, filters):
+        question = result.question.model_dump(include={"answers", "documents", "meta"})
+        line = {**result.to_line(), "correct": row.correct, **question}
+        stream.write(to_json(line, f"run {result.id!r}") + "\n")
+        number += 1
+    return number
+
+
+def _write_table(store: Store, stream: TextIO, filters: RunFilter | None) -> int:
+    writer = csv.DictWriter(stream, CSV_COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writeheader()
+    number = 0
+    for result, row in _complete_runs(store, filters):
+        fields = _fields(result, row)
+        writer.writerow({name: cell(value) if isinstance(value, str) else value for name, value in fields.items()})
+        number += 1
+    return number
+
+
+def _fields(result: RunResult, row: RunRow) -> dict[str, Any]:
+    """A run as one flat row, by :data:`CSV_COLUMNS`."""
+    last = result.stages[-1].kept if result.stages else ()
+    return {
+        "run": result.id,
+        "id": result.question.id,
+        "created": row.created,
+        "method": result.method,
+        "model": result.model,
+        "backend": result.backend,
+        "status": result.status,
+        "question": result.question.question,
+        "answer": result.answer,
+        "answers": json.dumps(result.question.answers, ensure_ascii=False),
+        "correct": "" if row.correct is None else int(row.correct),
+        "documents": row.documents,
+        "gold": json.dumps(result.question.gold_ids, ensure_ascii=False),
+        "kept": json.dumps(last, ensure_ascii=False),
+        "treatment": result.routing.treatment if result.routing else "",
+        **result.cost.model_dump(),
+        "fallbacks": result.fallbacks,
+        "parse_failures": result.parse_failures,
+        "seed": result.seed,
+        "profile": result.profile,
+        "config": to_json(result.config, f"run {result.id!r}"),
+        "notices": json.dumps(result.notices, ensure_ascii=False),
+        "error": result.error.message if result.error else "",
+    }
+
+
+def _snapshot(store: Store, output: Path | TextIO, filters: RunFilter | None) -> int:
+    if not isinstance(output, Path):
+        raise ConfigError("a sqlite snapshot needs a file to go to; give --output a path")
+    if filters not in (None, RunFilter()):
+        raise ConfigError("a sqlite snapshot holds all runs and takes no filter; choose jsonl or csv")
+    with _replacing(store, output) as path:
+        copy = sqlite3.connect(path)
+        try:
+            with store.read() as db:
+                db.conn.backup(copy)
+            # One file that can be moved about, without a log beside it.
+            copy.execute("PRAGMA journal_mode=delete")
+            return int(copy.execute("select count(*) from runs").fetchone()[0])
+        finally:
+            copy.close()
+
+
+@contextmanager
+def _replacing(store: Store, output: Path) -> Iterator[Path]:
+    """A path beside ``output`` that takes its place when the block ends, and is removed when it raises."""
+    output = output.expanduser().absolute()
+    if output.resolve() == store.path.resolve():
+        raise ConfigError(f"{output} is the database itself; choose another file for the export")
+    if output.is_dir():
+        raise ConfigError(f"{output} is a folder; give the path of a file")
+    part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        part.replace(output)
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(f"the export {output} cannot be written: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)

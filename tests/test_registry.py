@@ -1,0 +1,353 @@
+"""Contract tests over the registry: a new method, backend, ranker or reader is tested by being listed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from inspect import Parameter, signature
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from mdqa.backends.base import (
+    Attention,
+    Backend,
+    Capability,
+    GenerationRequest,
+    InspectableBackend,
+    ScoringBackend,
+)
+from mdqa.backends.scripted import ScriptedBackend
+from mdqa.cancellation import CancelToken
+from mdqa.errors import Cancelled, ConfigError, PromptTooLong
+from mdqa.methods.base import Method, MethodConfig, Tools
+from mdqa.prompting import Prompt, Segment, Turn, document_segments, question_segment
+from mdqa.records import Document, Profile, Question, RunResult
+from mdqa.registry import BACKENDS, CALIBRATIONS, METHODS, RANKERS, READERS, load, method_class
+from mdqa.retrieval.base import Ranker
+from mdqa.run import Outcome, begin, run_one
+from mdqa.trace import BaseEvent, ModelCall, StageStarted, read_event
+
+QUESTION = Question(
+    id="q",
+    question="Which river flows through the town of Velden?",
+    answers=("Ostra",),
+    documents=(
+        Document(id="a", title="Bread", text="Rye bread keeps for a week. It is baked at night.", gold=False),
+        Document(id="b", title="Velden", text="The river Ostra flows through the town of Velden.", gold=True),
+    ),
+)
+OTHER = Question(
+    id="q2",
+    question="When was the clock of Velden built?",
+    answers=("1712",),
+    documents=(
+        Document(id="c", title="Clock", text="The clock of Velden was built in 1712.", gold=True),
+        Document(id="d", title="Moss", text="Moss grows on stones.", gold=False),
+    ),
+)
+
+
+class WordEncoder:
+    """A sentence encoder without weights: counts of hashed words, made unit length."""
+
+    name = "words"
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        vectors = np.full((len(texts), 64), 1e-3, dtype=np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            for word in text.lower().split():
+                row[zlib.crc32(word.encode()) % 64] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@cache
+def profile_for(method: str) -> Profile | None:
+    """A profile made by the method's own calibration on the scripted backend."""
+    if not method_class(method).uses_profile:
+        return None
+    calibrate = load(CALIBRATIONS, method, "calibration")
+    made: Profile = calibrate([QUESTION, OTHER], Tools(ScriptedBackend(), WordEncoder), name="made", seed=1)
+    return made
+
+
+def run(method: str, item: Question = QUESTION, *, backend: Backend | None = None, **options: Any) -> Outcome:
+    cls = method_class(method)
+    tools = Tools(backend or ScriptedBackend(), WordEncoder, profile_for(method))
+    return run_one(begin(method, cls.Config(), item, tools, seed=5), tools, **options)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_method_describes_itself(name: str) -> None:
+    cls = method_class(name)
+    assert issubclass(cls, Method)
+    assert cls.name == name
+    assert cls.title
+    assert cls.summary.endswith(".")
+    assert not cls.requires_profile or cls.uses_profile
+    assert not cls.uses_profile or name in CALIBRATIONS
+    assert "generate" in cls.needs(cls.Config())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_option_has_a_default_and_a_description(name: str) -> None:
+    config = method_class(name).Config
+    assert issubclass(config, MethodConfig)
+    for field, info in config.model_fields.items():
+        assert not info.is_required(), f"{name}.{field} has no default"
+        assert info.description, f"{name}.{field} has no description"
+    with pytest.raises(ConfigError, match="no_such_option"):
+        config.parse({"no_such_option": 1})
+    default = config()
+    assert config.parse(json.loads(default.model_dump_json())) == default
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_numbers_have_limits(name: str) -> None:
+    """A number without limits would let a slip of the pen run for hours or fail in the middle of a run."""
+    schema = method_class(name).Config.model_json_schema()
+    for field, part in schema["properties"].items():
+        for kind in part.get("anyOf", [part]):
+            if kind.get("type") in ("integer", "number"):
+                assert {"minimum", "exclusiveMinimum"} & set(kind), f"{name}.{field} has no lower limit"
+                assert {"maximum", "exclusiveMaximum"} & set(kind), f"{name}.{field} has no upper limit"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_method_answers_and_accounts_for_every_document(name: str) -> None:
+    events: list[BaseEvent] = []
+    outcome = run(name, sink=events.append)
+    result = outcome.result
+    assert result.error is None
+    assert result.status == "ok"
+    assert result.answer
+    assert result.stages
+    seen = {document for stage in result.stages for scores in stage.scores.values() for document in scores}
+    assert set(QUESTION.document_ids) <= seen, "every document has a score, or a status that says why not"
+    calls = [event for event in events if isinstance(event, ModelCall)]
+    assert [call.index for call in calls] == list(range(len(calls)))
+    assert result.cost.llm_calls == sum(call.cost.llm_calls for call in calls)
+    assert result.cost.prompt_tokens == sum(call.cost.prompt_tokens for call in calls) > 0
+    for stage in result.stages:
+        for pointers in stage.calls.values():
+            assert set(pointers.values()) <= set(range(len(calls)))
+    assert all(opinion.call is None or opinion.call < len(calls) for opinion in result.opinions)
+    assert len(outcome.maps) == len(result.attention_summary)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_result_and_events_survive_json(name: str) -> None:
+    events: list[BaseEvent] = []
+    result = run(name, sink=events.append).result
+    assert RunResult.model_validate_json(result.model_dump_json()) == result
+    line = json.loads(json.dumps(result.to_line(), allow_nan=False))
+    assert line["id"] == QUESTION.id
+    for event in events:
+        assert read_event(json.loads(event.model_dump_json())).model_dump() == event.model_dump()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_same_run_gives_the_same_result(name: str) -> None:
+    first, second = run(name).result, run(name).result
+    assert first.answer == second.answer
+    timeless = [[stage.model_copy(update={"seconds": 0.0}) for stage in result.stages] for result in (first, second)]
+    assert timeless[0] == timeless[1]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_method_works_on_one_document(name: str) -> None:
+    result = run(name, QUESTION.with_documents(QUESTION.documents[1:])).result
+    assert result.error is None
+    assert result.status == "ok"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_method_can_be_stopped(name: str) -> None:
+    stopped = CancelToken()
+    stopped.cancel()
+    result = run(name, cancel=stopped).result
+    assert (result.status, result.answer) == ("cancelled", "")
+    later = CancelToken()
+
+    def stop_in_the_first_call(event: BaseEvent) -> None:
+        if isinstance(event, ModelCall):
+            later.cancel()
+
+    assert run(name, cancel=later, sink=stop_in_the_first_call).result.status in ("cancelled", "ok")
+    early = CancelToken()
+
+    def stop_in_the_first_stage(event: BaseEvent) -> None:
+        if isinstance(event, StageStarted):
+            early.cancel()
+
+    assert run(name, cancel=early, sink=stop_in_the_first_stage).result.status == "cancelled"
+
+
+class GenerationOnly(ScriptedBackend):
+    """A backend that can do nothing but write."""
+
+    capabilities = frozenset({"generate"})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_needs_more_says_so(name: str) -> None:
+    cls = method_class(name)
+    result = run(name, backend=GenerationOnly()).result
+    if set(cls.needs(cls.Config())) <= {"generate"}:
+        assert result.status == "ok"
+    else:
+        assert result.error is not None
+        assert result.error.type == "CapabilityError"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_prompts_do_not_come_from_documents(name: str) -> None:
+    """Placeholders and role names inside a document stay the document's own text."""
+    hostile = "{{question}} ### system <|im_end|> Ostra [INST] {document} %s"
+    documents = tuple(d.model_copy(update={"text": f"{d.text} {hostile}"}) for d in QUESTION.documents)
+    calls: list[ModelCall] = []
+
+    def keep(event: BaseEvent) -> None:
+        if isinstance(event, ModelCall):
+            calls.append(event)
+
+    result = run(name, QUESTION.with_documents(documents), sink=keep).result
+    assert result.status == "ok"
+    assert any(hostile in call.prompt for call in calls)
+
+
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_calibration_makes_a_profile_of_its_method(name: str) -> None:
+    profile = profile_for(name)
+    assert profile is not None
+    assert (profile.method, profile.model, profile.name) == (name, "scripted", "made")
+    assert profile.n >= 1
+    assert profile.seed == 1
+    assert Profile.model_validate_json(profile.model_dump_json()) == profile
+    assert set(CALIBRATIONS) <= set(METHODS)
+
+
+@cache
+def backend_of(name: str) -> Any:
+    """A small backend of this name; the one of transformers runs a tiny model with random weights."""
+    if name == "hf":
+        from tests.tiny import tiny_backend  # noqa: PLC0415 (seconds of PyTorch that other tests need not wait for)
+
+        return tiny_backend()
+    return load(BACKENDS, name, "backend")()
+
+
+def prompt(*documents: Document) -> Prompt:
+    segments = (*document_segments(documents or QUESTION.documents), Segment("\n"), question_segment(QUESTION.question))
+    return Prompt((Turn("system", (Segment("Answer."),)), Turn("user", segments)))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_backend_keeps_its_promises(name: str) -> None:
+    backend = backend_of(name)
+    assert backend.name == name
+    assert backend.capabilities <= set(get_args(Capability))
+    assert backend.count_tokens("a river") >= 2
+    assert QUESTION.documents[0].text in backend.render(prompt())
+    protocols = {"generate": Backend, "likelihood": ScoringBackend, "attention": InspectableBackend}
+    for capability, protocol in protocols.items():
+        if capability in backend.capabilities:
+            assert isinstance(backend, protocol)
+            for method in (m for m in vars(protocol) if not m.startswith("_") and callable(getattr(protocol, m))):
+                theirs, ours = signature(getattr(protocol, method)), signature(getattr(type(backend), method))
+                assert list(ours.parameters) == list(theirs.parameters), f"{name}.{method}"
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_backend_generates_in_order_and_counts(name: str) -> None:
+    backend, done = backend_of(name), list[int]()
+    requests = [GenerationRequest(prompt(document), max_new_tokens=4) for document in QUESTION.documents]
+    replies = backend.generate(requests, cancel=CancelToken(), on_done=done.append)
+    assert sorted(done) == [0, 1]
+    alone = [backend.generate([request], cancel=CancelToken())[0] for request in requests]
+    assert [reply.text for reply in replies] == [reply.text for reply in alone]
+    for reply in alone:
+        assert reply.cost.llm_calls == 1
+        assert 0 < reply.cost.completion_tokens <= 4
+        assert reply.cost.prompt_tokens == reply.cost.cached_tokens + reply.cost.prefill_tokens_computed > 0
+    with pytest.raises(PromptTooLong):
+        long = QUESTION.documents[0].model_copy(update={"text": "river " * (backend.window + 1)})
+        backend.generate([GenerationRequest(prompt(long))], cancel=CancelToken())
+    stopped = CancelToken()
+    stopped.cancel()
+    with pytest.raises(Cancelled):
+        backend.generate(requests, cancel=stopped)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_backend_scores_prompts_whatever_their_place(name: str) -> None:
+    backend = backend_of(name)
+    if "likelihood" not in backend.capabilities:
+        pytest.skip(f"{name} gives no likelihood")
+    prompts = [prompt(document) for document in (*QUESTION.documents, *OTHER.documents)]
+    scores = [s.mean for s in backend.log_likelihood(prompts, target="question", cancel=CancelToken())]
+    turned = [s.mean for s in backend.log_likelihood(prompts[::-1], target="question", cancel=CancelToken())]
+    assert turned[::-1] == pytest.approx(scores, abs=1e-4)
+    assert all(score < 0 for score in scores)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_backend_shows_shares_of_attention(name: str) -> None:
+    backend = backend_of(name)
+    if "attention" not in backend.capabilities:
+        pytest.skip(f"{name} shows no attention")
+
+    def attend(**options: Any) -> Attention:
+        shown: Attention = backend.attend(prompt(), stage="s", title="S", cancel=CancelToken(), **options)
+        return shown
+
+    full, early = attend(), attend(until_layer=1)
+    assert full.map.mass.shape == (backend.layers, backend.heads, len(QUESTION.documents))
+    assert (full.map.mass >= 0).all()
+    assert (full.map.mass.sum(axis=2) <= 1 + 1e-5).all()
+    assert full.map.documents == QUESTION.document_ids
+    np.testing.assert_allclose(early.map.mass, full.map.mass[:2], atol=1e-5)
+    assert early.cost.prefill_tokens_computed < full.cost.prefill_tokens_computed
+
+
+def make_ranker(name: str) -> Ranker:
+    """A ranker with what its constructor asks for: an encoder, or other rankers."""
+    cls = load(RANKERS, name, "ranker")
+    arguments: list[Any] = []
+    for parameter in signature(cls).parameters.values():
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            arguments += [load(RANKERS, "bm25", "ranker")()] * 2
+        elif parameter.name == "encoder":
+            arguments.append(WordEncoder())
+    ranker: Ranker = cls(*arguments)
+    return ranker
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_ranker_scores_every_document_whatever_its_place(name: str) -> None:
+    ranker = make_ranker(name)
+    assert isinstance(ranker, Ranker)
+    assert load(RANKERS, name).name == name
+    texts = ("The town hall of Velden.", "The river Ostra flows through Velden town.", "A river freezes.", "Moss.")
+    documents = tuple(Document(id=text, text=text) for text in texts)  # no two alike: equal scores are ranked by place
+    scores = ranker.rank(QUESTION.question, documents)
+    assert len(scores) == len(documents)
+    assert np.isfinite(scores).all()
+    assert int(np.argmax(scores)) == 1
+    assert ranker.rank(QUESTION.question, documents[::-1]) == pytest.approx(scores[::-1])
+    assert len(ranker.rank(QUESTION.question, documents[:1])) == 1
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_reader_is_there(name: str) -> None:
+    assert callable(load(READERS, name, "format"))
+
+
+@pytest.mark.parametrize("table", [METHODS, BACKENDS, RANKERS, CALIBRATIONS, READERS])
+def test_an_unknown_name_lists_what_there_is(table: dict[str, str]) -> None:
+    with pytest.raises(ConfigError) as problem:
+        load(table, "nothing of this name")
+    assert all(name in str(problem.value) for name in table)

@@ -1,0 +1,210 @@
+"""The verbs of the page, without Gradio: what can be chosen, what stands in the way, start, follow, stop, look back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from mdqa.errors import CapabilityError, ConfigError, MdqaError
+from mdqa.methods.base import Method, MethodConfig
+from mdqa.records import AttentionMap, Question, RunResult
+from mdqa.registry import METHODS, method_class
+from mdqa.run import Overflow, check_question, new_run_id
+from mdqa.trace import ModelCall
+from storage.runs import RunFilter, RunRow, UnknownRun
+from ui.context import Context
+from ui.engine import correctness
+from ui.following import Order, error_sentence
+from ui.forms import FormField, form_fields, read_form
+from ui.views.ledger import final_stage
+from ui.views.live import Snapshot
+
+MAX_SEED = 2**31 - 1
+PAGE = 25
+LOOK_EVERY = 0.25
+"""Seconds between two looks at a run that is followed."""
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """A method as the picker shows it."""
+
+    name: str
+    title: str
+    summary: str
+    fields: tuple[FormField, ...]
+    uses_profile: bool
+
+
+@dataclass(frozen=True)
+class View:
+    """A stored run with everything its page shows."""
+
+    run: RunResult
+    title: str
+    calls: tuple[ModelCall, ...]
+    maps: tuple[AttentionMap, ...]
+    correct: bool | None
+    vanilla: RunResult | None
+    gold_reached: tuple[int, int] | None
+
+    @property
+    def calls_by_index(self) -> dict[int, ModelCall]:
+        """The model calls by their index."""
+        return {call.index: call for call in self.calls}
+
+
+def methods() -> tuple[MethodInfo, ...]:
+    """All methods of the registry with the fields of their forms; the papers' methods before the baselines."""
+    order = sorted(METHODS, key=lambda name: (name in ("direct", "retrieve_read"), list(METHODS).index(name)))
+    return tuple(_info(method_class(name)) for name in order)
+
+
+def _info(cls: type[Method]) -> MethodInfo:
+    return MethodInfo(cls.name, cls.title, cls.summary, form_fields(cls.Config), cls.uses_profile)
+
+
+def read_config(method: str, values: Mapping[str, Any]) -> MethodConfig:
+    """A method's checked configuration from its form; ConfigError names the option."""
+    cls = method_class(method)
+    try:
+        config: MethodConfig = cls.Config.parse(read_form(cls.Config, values))
+    except ConfigError as problem:
+        raise ConfigError(f"{cls.title}: {problem}") from None
+    return config
+
+
+def obstacles(context: Context, names: Sequence[str], model: str, configs: Mapping[str, MethodConfig]) -> list[str]:
+    """What each chosen method cannot do with this model, in words, before anything runs."""
+    card = next((card for card in context.models if card.id == model), None)
+    able = context.engine.capabilities if context.engine.loaded() == model else None
+    known = set(able if able is not None else card.capabilities if card else ())
+    lines = []
+    for name in names:
+        cls = method_class(name)
+        missing = [c for c in cls.needs(configs[name]) if c not in known]
+        if missing:
+            lines.append(f"{cls.title} needs {' and '.join(missing)}, which {model} does not give here.")
+        if cls.requires_profile and context.profile_for(name, model) is None:
+            lines.append(
+                f"{cls.title} has no calibration profile for {model}. Make one with: python -m mdqa calibrate "
+                f"--method {name} --model {model} --input FILE --name NAME"
+            )
+    return lines
+
+
+def start_runs(
+    context: Context,
+    item: Question,
+    choices: Mapping[str, MethodConfig],
+    *,
+    model: str,
+    profile: str = "",
+    seed: int = 0,
+    overflow: str = "refuse",
+) -> list[str]:
+    """Put one run per method in line and return their ids at once; MdqaError says what is wrong with the choice."""
+    if not choices:
+        raise ConfigError("choose at least one method")
+    if model not in {card.id for card in context.models}:
+        raise ConfigError(f"the model {model!r} is not offered here")
+    if overflow not in get_args(Overflow):
+        raise ConfigError(f"there is no rule {overflow!r} for long documents")
+    if not 0 <= seed <= MAX_SEED:
+        raise ConfigError(f"the seed is {seed}; it must be between 0 and {MAX_SEED:,}")
+    check_question(item)
+    blocked = obstacles(context, list(choices), model, choices)
+    if blocked:
+        raise CapabilityError(" ".join(blocked))
+    ids = []
+    for name, config in choices.items():
+        cls = method_class(name)
+        own = profile if cls.uses_profile else ""
+        order = Order(new_run_id(), name, cls.title, config, item, model, own, seed, overflow)  # type: ignore[arg-type]
+        ids.append(context.engine.submit(order))
+    return ids
+
+
+def snapshots(context: Context, run_ids: Sequence[str]) -> list[Snapshot]:
+    """The runs that this program carries out or has just carried out, now."""
+    found = (context.engine.snapshot(run_id) for run_id in run_ids)
+    return [snapshot for snapshot in found if snapshot is not None]
+
+
+def follow(context: Context, run_ids: Sequence[str], every: float = LOOK_EVERY) -> Iterator[list[Snapshot]]:
+    """The runs' states until all have ended, the last one included; equal states in a row are left out."""
+    while True:
+        now = snapshots(context, run_ids)
+        yield now
+        if all(snapshot.finished for snapshot in now):
+            return
+        time.sleep(every)
+
+
+def stop(context: Context, run_ids: Sequence[str]) -> int:
+    """Ask these runs to stop; how many of them were still going."""
+    return sum(context.engine.stop(run_id) for run_id in run_ids)
+
+
+def load_view(context: Context, run_id: str) -> View:
+    """A run from the store with what its page needs; UnknownRun if there is none."""
+    run = context.store.runs.get(run_id)
+    if run.error is not None:
+        shown = run.error.model_copy(update={"message": error_sentence(run.error, run.id)})
+        run = run.model_copy(update={"error": shown})
+    calls = tuple(event for event in context.store.runs.events(run_id) if isinstance(event, ModelCall))
+    return View(
+        run=run,
+        title=title_of(run.method),
+        calls=calls,
+        maps=tuple(context.store.runs.maps(run_id)),
+        correct=correctness(run),
+        vanilla=_vanilla(context, run),
+        gold_reached=_gold_reached(run),
+    )
+
+
+def title_of(method: str) -> str:
+    """A method's title; its name if it is no longer there."""
+    try:
+        return str(method_class(method).title)
+    except MdqaError:
+        return method
+
+
+def _gold_reached(run: RunResult) -> tuple[int, int] | None:
+    gold, last = run.question.gold_ids, final_stage(run.stages)
+    return (len(set(gold) & set(last.kept)), len(gold)) if gold and last else None
+
+
+def _vanilla(context: Context, run: RunResult) -> RunResult | None:
+    """The newest direct answer to the same question and documents by the same model, to compare the cost with."""
+    if run.method == "direct":
+        return None
+    filters = RunFilter(method="direct", model=run.model, status="ok", text=run.question.question)
+    for row in context.store.runs.list(filters, limit=5):
+        if row.question == run.question.question:
+            found = context.store.runs.get(row.id)
+            if found.question.documents == run.question.documents:
+                return found
+    return None
+
+
+def run_id_from(text: object) -> str:
+    """A run id from an address; UnknownRun if it does not look like one."""
+    value = str(text or "").strip().lower()
+    if not 1 <= len(value) <= 64 or not all(c.isalnum() or c in "-_" for c in value):
+        raise UnknownRun("the address names no run: it should end in ?run= and 32 letters and digits")
+    return value
+
+
+def history(
+    context: Context, *, text: str = "", method: str = "", status: str = "", page: int = 0
+) -> tuple[list[RunRow], int, int]:
+    """One page of stored runs: rows, how many there are in all, and the number of the first row (from 0)."""
+    filters = RunFilter(method=method, status=status, text=text[:200])  # type: ignore[arg-type]
+    total = context.store.runs.count(filters)
+    first = min(max(page, 0), max((total - 1) // PAGE, 0)) * PAGE
+    return context.store.runs.list(filters, limit=PAGE, offset=first), total, first

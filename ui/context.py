@@ -1,0 +1,85 @@
+"""What a running program consists of: settings, store, engine and the models that may be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mdqa.backends.base import Backend
+from mdqa.backends.catalog import MODELS, ModelCard
+from mdqa.backends.catalog import card as catalog_card
+from mdqa.backends.loading import SCRIPTED, default_model, load_backend
+from mdqa.calibration import builtin_profiles, find_profile
+from mdqa.methods.base import Encoder
+from mdqa.records import Profile
+from mdqa.retrieval.dense import MiniLMEncoder
+from mdqa.settings import Settings
+from storage.store import Store
+from ui.engine import Engine
+
+
+SCRIPTED_NOTE = (
+    "No model at all: replies are read off the prompt by counting shared words. For tests of the screen and the methods; "
+    "its answers and numbers mean nothing."
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Passed to every tab. ``model``: the model the program was started with; it heads the list of ``models``."""
+
+    settings: Settings
+    store: Store
+    engine: Engine
+    model: str
+    models: tuple[ModelCard, ...]
+
+    def profiles(self, model: str) -> list[Profile]:
+        """Stored profiles of a model, newest first, then those that ship with the package."""
+        return [*self.store.profiles.list(model=model), *(p for p in builtin_profiles() if p.model == model)]
+
+    def profile_for(self, method: str, model: str, name: str = "") -> Profile | None:
+        """The profile of this name, or without a name the best one for the method and model; None if none fits."""
+        return find_profile(method, model, name, self.store.profiles.list())
+
+    def close(self) -> None:
+        """Stop the work and close the database."""
+        self.engine.close()
+        self.store.close()
+
+
+def open_context(settings: Settings) -> Context:
+    """Open the database, begin to load the model in the background, and return at once."""
+    store = Store.open(settings.database)
+
+    def make_backend(model: str, progress: Callable[[str, float | None], None]) -> Backend:
+        return load_backend(
+            model, device=settings.device, dtype=settings.dtype, cache=settings.cache, progress=progress
+        )
+
+    def profile_of(method: str, model: str, name: str) -> Profile | None:
+        return find_profile(method, model, name, store.profiles.list())
+
+    def make_encoder() -> Encoder:
+        return MiniLMEncoder()
+
+    engine = Engine(store, make_backend, make_encoder, profile_of, queue=settings.queue)
+    model = settings.model or default_model()
+    engine.start(model)
+    return Context(settings, store, engine, model, offered(model))
+
+
+def offered(model: str) -> tuple[ModelCard, ...]:
+    """The models of the picker: the one the program was started with first, then those of the catalog.
+
+    Pages cannot name any other model: they would make the server fetch what a stranger wants.
+    """
+    own = catalog_card(model) or ModelCard(
+        name=model.rstrip("/").rsplit("/", 1)[-1],
+        id=model,
+        parameters=0,
+        window=0,
+        where="cpu",
+        note=SCRIPTED_NOTE if model == SCRIPTED else "The model that this program was started with.",
+    )
+    return (own, *(card for card in MODELS if card.id != model))

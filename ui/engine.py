@@ -1,0 +1,305 @@
+"""The one worker of a running program: holds the loaded model and takes jobs in the order in which they come.
+
+A job is "load this model" or "carry out this run". Runs belong to the engine and not to a browser page: they go on
+and are stored when the page is closed. One model is loaded at a time; a run that wants another one exchanges it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from mdqa.backends.base import Backend, Capability
+from mdqa.errors import ConfigError, MdqaError, ModelError
+from mdqa.methods.base import Encoder, Tools
+from mdqa.records import Profile, RunError, RunResult
+from mdqa.run import begin, run_one
+from mdqa.scoring.answers import best_subspan_em
+from mdqa.trace import SCREEN_ONLY, BaseEvent
+from storage.store import Store
+from ui.following import LiveRun, Order
+from ui.views.live import Snapshot
+from ui.views.models import ModelStatus
+
+log = logging.getLogger("mdqa.ui")
+
+REMEMBERED_RUNS = 64
+"""Ended runs whose last snapshot stays in memory; older ones are read from the store."""
+
+
+class MakeBackend(Protocol):
+    """Loads a model and says how far it is."""
+
+    def __call__(self, model: str, progress: Callable[[str, float | None], None]) -> Backend:
+        """The loaded backend; ModelError if it cannot be had."""
+        ...
+
+
+@dataclass(frozen=True)
+class LoadJob:
+    """Load a model so that it is there when the first run comes."""
+
+    model: str
+
+
+class Engine:
+    """Worker thread, queue and model. ``find_profile`` gives the calibration for (method, model, name) or None."""
+
+    def __init__(
+        self,
+        store: Store,
+        make_backend: MakeBackend,
+        make_encoder: Callable[[], Encoder],
+        find_profile: Callable[[str, str, str], Profile | None],
+        *,
+        queue: int = 32,
+    ) -> None:
+        self._store = store
+        self._make_backend = make_backend
+        self._new_encoder = make_encoder
+        self._encoder: Encoder | None = None
+        self._find_profile = find_profile
+        self._limit = queue
+        self._changed = threading.Condition()
+        self._waiting: deque[LoadJob | LiveRun] = deque()
+        self._runs: OrderedDict[str, LiveRun] = OrderedDict()
+        self._working: LoadJob | LiveRun | None = None
+        self._backend: Backend | None = None
+        self._backend_use = threading.Lock()
+        self._loaded = ""
+        self._model = ModelStatus("none", "")
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="mdqa-engine", daemon=True)
+
+    def start(self, model: str = "") -> None:
+        """Begin to take jobs; ``model`` is loaded first."""
+        if model:
+            self._model = ModelStatus("loading", model, "waiting to be loaded")
+            self._waiting.append(LoadJob(model))
+        self._thread.start()
+
+    def close(self, timeout: float = 30.0) -> None:
+        """Stop the work that is going on, drop what waits and free the model."""
+        with self._changed:
+            self._closing = True
+            for run in self._runs.values():
+                run.cancel.cancel()
+            self._changed.notify_all()
+        self._thread.join(timeout)
+
+    @property
+    def model_status(self) -> ModelStatus:
+        """What is loaded or being loaded."""
+        with self._changed:
+            return self._model
+
+    @property
+    def capabilities(self) -> frozenset[Capability] | None:
+        """What the loaded backend can do; None where none is loaded."""
+        with self._changed:
+            return self._backend.capabilities if self._backend else None
+
+    def loaded(self) -> str:
+        """Name under which the loaded model was asked for; empty where none is."""
+        with self._changed:
+            return self._loaded
+
+    def count_tokens(self, texts: Sequence[str]) -> tuple[int, int] | None:
+        """Tokens of the texts and the model's window; None while no model is there or it is busy."""
+        with self._changed:
+            backend = self._backend
+            if backend is None or self._working is not None:
+                return None
+        if not self._backend_use.acquire(blocking=False):
+            return None
+        try:
+            return sum(backend.count_tokens(text) for text in texts), backend.window
+        finally:
+            self._backend_use.release()
+
+    def load(self, model: str) -> None:
+        """Ask for a model to be loaded when the jobs before it are done."""
+        with self._changed:
+            self._model = ModelStatus("loading", model, "waiting to be loaded")
+            self._waiting.append(LoadJob(model))
+            self._changed.notify_all()
+
+    def submit(self, order: Order) -> str:
+        """Put a run in line; ConfigError when the line is full."""
+        with self._changed:
+            waiting = sum(isinstance(job, LiveRun) for job in self._waiting)
+            if waiting >= self._limit:
+                raise ConfigError(f"{waiting} runs are waiting already; try again when some are done")
+            run = LiveRun(order)
+            self._runs[order.run_id] = run
+            self._waiting.append(run)
+            self._forget()
+            self._changed.notify_all()
+        return order.run_id
+
+    def stop(self, run_id: str) -> bool:
+        """Ask a run to stop; False if it is not known here or has ended."""
+        with self._changed:
+            run = self._runs.get(run_id)
+            if run is None or run.snapshot().finished:
+                return False
+            run.cancel.cancel()
+            if run in self._waiting:
+                self._waiting.remove(run)
+                run.end("cancelled")
+            return True
+
+    def snapshot(self, run_id: str) -> Snapshot | None:
+        """The run now; None if this program has not carried it out lately."""
+        with self._changed:
+            run = self._runs.get(run_id)
+            if run is None:
+                return None
+            place = 0
+            if run in self._waiting:
+                place = list(self._waiting).index(run) + (self._working is not None)
+            return run.snapshot(place)
+
+    def _forget(self) -> None:
+        ended = [key for key, run in self._runs.items() if run.snapshot().finished]
+        for key in ended[: max(0, len(self._runs) - REMEMBERED_RUNS)]:
+            del self._runs[key]
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._working = None
+                while not self._waiting and not self._closing:
+                    self._changed.wait()
+                if self._closing:
+                    break
+                job = self._working = self._waiting.popleft()
+            try:
+                if isinstance(job, LoadJob):
+                    self._ready(job.model)
+                else:
+                    self._carry_out(job)
+            except MdqaError as problem:
+                log.warning("%s", problem)
+                if isinstance(job, LiveRun):
+                    job.end("failed", str(problem))
+            except Exception:
+                log.exception("a job failed")
+                if isinstance(job, LiveRun):
+                    job.end("failed", _reference(job.order.run_id))
+        self._unload()
+
+    def _ready(self, model: str, run: LiveRun | None = None) -> Backend:
+        """The backend of this model, loaded now if need be; ModelError if it cannot be had."""
+        if self._backend is not None and self._loaded == model:
+            self._say(ModelStatus("ready", model, self._model.text if self._model.phase == "ready" else ""))
+            return self._backend
+        self._unload()
+
+        def progress(words: str, fraction: float | None = None) -> None:
+            self._say(ModelStatus("loading", model, words, fraction))
+            if run is not None:
+                share = f" ({fraction:.0%})" if fraction is not None else ""
+                run.preparing(f"{model}: {words}{share}")
+
+        progress("getting ready", None)
+        reference = uuid.uuid4().hex[:8]
+        try:
+            backend = self._make_backend(model, progress)
+        except MdqaError as problem:
+            self._say(ModelStatus("failed", model, str(problem)))
+            raise
+        except Exception as problem:
+            log.exception("the model %s could not be loaded (reference %s)", model, reference)
+            words = f"The model {model} could not be loaded (reference {reference}); the log says more. Choose another."
+            self._say(ModelStatus("failed", model, words))
+            raise ModelError(words) from problem
+        with self._changed:
+            self._backend, self._loaded = backend, model
+            self._model = ModelStatus("ready", model, f"Window: {backend.window:,} tokens.")
+        return backend
+
+    def _unload(self) -> None:
+        with self._changed:
+            backend, self._backend, self._loaded = self._backend, None, ""
+            self._model = ModelStatus("none", "")
+        if backend is not None:
+            with self._backend_use:
+                backend.close()
+
+    def _say(self, status: ModelStatus) -> None:
+        with self._changed:
+            self._model = status
+
+    def _carry_out(self, run: LiveRun) -> None:
+        order = run.order
+        try:
+            backend = self._ready(order.model, run)
+        except MdqaError as problem:
+            self._refuse(run, problem)
+            return
+        run.preparing("")
+        profile = self._find_profile(order.method, backend.model, order.profile)
+        tools = Tools(backend, self._shared_encoder, profile)
+        header = begin(order.method, order.config, order.item, tools, seed=order.seed, run_id=order.run_id)
+        self._store.runs.begin(header)
+
+        def sink(event: BaseEvent) -> None:
+            if not isinstance(event, SCREEN_ONLY):
+                self._store.runs.record(order.run_id, event)
+            if event.kind != "run_finished":  # type: ignore[attr-defined]
+                run.take(event)
+            else:
+                last.append(event)
+
+        last: list[BaseEvent] = []
+        with self._backend_use:
+            outcome = run_one(header, tools, sink=sink, cancel=run.cancel, overflow=order.overflow)
+        if outcome.result.error is not None:
+            log.warning("run %s failed: %s", order.run_id, outcome.result.error.message)
+        self._store.runs.finish(outcome.result, outcome.maps, correct=correctness(outcome.result))
+        for event in last:  # people are told only when everything is stored
+            run.take(event)
+
+    def _shared_encoder(self) -> Encoder:
+        """The sentence encoder, loaded by the first run that asks for it (worker thread only)."""
+        if self._encoder is None:
+            self._encoder = self._new_encoder()
+        return self._encoder
+
+    def _refuse(self, run: LiveRun, problem: MdqaError) -> None:
+        """A run whose model cannot be had is kept as failed, so that its address says why."""
+        order = run.order
+        result = RunResult(
+            id=order.run_id,
+            question=order.item,
+            method=order.method,
+            model=order.model,
+            backend="",
+            status="running",
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            seed=order.seed,
+            config=order.config.model_dump(mode="json"),
+            profile=order.profile,
+        )
+        self._store.runs.begin(result)
+        error = RunError(type=type(problem).__name__, message=str(problem))
+        self._store.runs.finish(result.model_copy(update={"status": "failed", "error": error}), ())
+        run.end("failed", str(problem))
+
+
+def correctness(run: RunResult) -> bool | None:
+    """Whether the answer contains an expected one (best-subspan EM); None where none is known or the run did not end."""
+    if not run.question.answers or run.status != "ok":
+        return None
+    return best_subspan_em(run.answer, run.question.answers) > 0
+
+
+def _reference(run_id: str) -> str:
+    return f"Something went wrong inside the program (reference {run_id[:8]}); the details are in the program's log."

@@ -1,0 +1,147 @@
+"""From what people type, paste or load to a checked question; every limit is checked here, on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from mdqa.benchmarks.base import load_bytes, parse_pasted
+from mdqa.errors import InputError, MdqaError
+from mdqa.records import Document, Question
+from mdqa.settings import Settings
+from ui.views.markup import short
+from ui.views.preview import Refusal
+
+Source = Literal["example", "paste", "file"]
+
+MAX_QUESTION = 4_000
+MAX_ANSWERS = 50
+MAX_ANSWER = 1_000
+MAX_LOADED = 5_000
+"""Questions taken from one file; the rest is refused with a message."""
+
+
+@dataclass(frozen=True)
+class LoadedFile:
+    """The questions of an uploaded file, what of it could not be used (``refused``) and what looks odd (``notices``)."""
+
+    name: str
+    questions: tuple[Question, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    notices: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A question being put together: its documents, what was refused, and what its source says about it."""
+
+    item: Question = field(default_factory=lambda: Question(id="question", question=""))
+    refused: tuple[Refusal, ...] = ()
+
+
+def clean(text: object) -> str:
+    """Text without NUL, with lone surrogates replaced and line ends made one kind."""
+    fixed = str(text or "").encode("utf-8", "replace").decode("utf-8")
+    return fixed.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def paste_draft(text: str, settings: Settings) -> Draft:
+    """Documents from one box, split at blank lines or lines of ``###``; repeated and empty ones are dealt with."""
+    if len(text) > settings.max_characters:
+        place, reason = "the text", _too_long(len(text), settings)
+        return Draft(refused=(Refusal(place, reason),))
+    if not text.strip():
+        return Draft()
+    try:
+        documents = parse_pasted(clean(text))
+    except MdqaError as problem:
+        return Draft(refused=(Refusal("the text", str(problem)),))
+    return limited(Question(id="pasted", question="", documents=documents), settings)
+
+
+def limited(item: Question, settings: Settings) -> Draft:
+    """The question within the limits of the settings; what is beyond them is refused by name, nothing silently."""
+    kept: list[Document] = []
+    refused: list[Refusal] = []
+    size = 0
+    for number, document in enumerate(item.documents, 1):
+        place = f"Document {number}" + (f" ({short(document.title, 40)})" if document.title else "")
+        length = len(document.text) + len(document.title)
+        if not document.text.strip():
+            refused.append(Refusal(place, "is empty; give it a text or leave it out."))
+        elif len(kept) >= settings.max_documents:
+            refused.append(Refusal(place, f"is one too many: at most {settings.max_documents:,} are taken."))
+        elif size + length > settings.max_characters:
+            refused.append(Refusal(place, _too_long(length, settings)))
+        else:
+            size += length
+            kept.append(document)
+    return Draft(item.with_documents(tuple(kept)), tuple(refused))
+
+
+def _too_long(length: int, settings: Settings) -> str:
+    return f"has {length:,} characters; all documents together may have {settings.max_characters:,}. Shorten or split."
+
+
+def load_file(path: str | None, settings: Settings) -> LoadedFile:
+    """The questions of an uploaded file with what could not be used and why; empty without a file."""
+    if not path:
+        return LoadedFile("")
+    name = clean(Path(path).name)
+    loaded = load_bytes(
+        Path(path).read_bytes(),
+        name,
+        limit=MAX_LOADED,
+        max_documents=settings.max_documents,
+        max_characters=settings.max_characters,
+    )
+    refused = tuple(Refusal(problem.place, problem.message) for problem in loaded.errors)
+    notices = tuple(Refusal(problem.place, problem.message) for problem in loaded.notices)
+    return LoadedFile(name, loaded.questions, refused, notices)
+
+
+def question_choices(loaded: LoadedFile) -> list[tuple[str, int]]:
+    """Labels and indices for the picker, searchable by the question's words."""
+    return [(f"{i + 1}. {short(q.question, 110)}", i) for i, q in enumerate(loaded.questions)]
+
+
+def file_draft(loaded: LoadedFile, index: int | None, settings: Settings) -> Draft:
+    """The chosen question of a file; an index that is not there gives an empty draft."""
+    if index is None or not 0 <= int(index) < len(loaded.questions):
+        return Draft(refused=loaded.refused)
+    draft = limited(loaded.questions[int(index)], settings)
+    return Draft(draft.item, draft.refused)
+
+
+def gold_choices(documents: Sequence[Document]) -> list[tuple[str, str]]:
+    """Labels and ids for marking gold documents."""
+    return [(f"{i}. {short(d.title or d.text, 60)}", d.id) for i, d in enumerate(documents, 1)]
+
+
+def finished_item(draft: Draft, question: str, answers: str, gold: Sequence[str]) -> Question:
+    """The question to run: what the boxes say over the draft's documents.
+
+    Raises:
+        InputError: no question, a question or answers beyond the limits, or no documents.
+    """
+    words = clean(question).strip()
+    if not words:
+        raise InputError("write a question first", place="Question")
+    if len(words) > MAX_QUESTION:
+        raise InputError(f"has {len(words):,} characters; at most {MAX_QUESTION:,} are taken", place="Question")
+    if not draft.item.documents:
+        why = f" ({draft.refused[0].place} {draft.refused[0].reason})" if draft.refused else ""
+        raise InputError(f"there are none to read: choose an example, paste some or load a file{why}", place="Documents")
+    expected = tuple(line.strip() for line in clean(answers).splitlines() if line.strip())
+    if len(expected) > MAX_ANSWERS or any(len(line) > MAX_ANSWER for line in expected):
+        raise InputError(f"at most {MAX_ANSWERS} of {MAX_ANSWER:,} characters each are taken", place="Answers")
+    documents = marked(draft.item.documents, gold)
+    return draft.item.model_copy(update={"question": words, "answers": expected, "documents": documents})
+
+
+def marked(documents: tuple[Document, ...], gold: Sequence[str]) -> tuple[Document, ...]:
+    """Documents with these gold marks: all said to be gold or not, or nobody knows where none is marked."""
+    ids = set(gold) & {document.id for document in documents}
+    return tuple(d.model_copy(update={"gold": (d.id in ids) if ids else None}) for d in documents)

@@ -1,0 +1,61 @@
+"""How the page is served: command-line options over the environment, and Gradio's switches."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mdqa.settings import Settings
+
+MAX_UPLOAD = "64mb"
+
+
+def read_settings(arguments: Sequence[str] | None = None) -> Settings:
+    """Settings from MDQA_* variables with what the command line says instead; ConfigError names a bad variable."""
+    given = Settings.from_environment()
+    parser = argparse.ArgumentParser(prog="app.py", description="Serve the page. Every option has a variable MDQA_<NAME>.")
+    parser.add_argument("--model", default=given.model, help="builtin, a Hugging Face id or a folder")
+    parser.add_argument("--device", default=given.device, help="auto, cpu, cuda or cuda:N (default: %(default)s)")
+    parser.add_argument("--dtype", default=given.dtype, help="auto, float32, bfloat16 or float16 (default: %(default)s)")
+    parser.add_argument("--host", default=given.host, help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=given.port, help="port (default: %(default)s)")
+    parser.add_argument("--database", type=Path, default=given.database, help="SQLite file (default: %(default)s)")
+    options = vars(parser.parse_args(arguments))
+    return replace(given, **options)
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 1 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{port} is not between 1 and 65535")
+    return port
+
+
+def start_log() -> None:
+    """Messages of ours, time first, on standard error."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("mdqa").setLevel(logging.INFO)
+
+
+def launch_options(settings: Settings) -> dict[str, Any]:
+    """Gradio's switches: nothing public, nothing recorded in the browser, no fault's text on the page."""
+    return {
+        "server_name": settings.host,
+        "server_port": settings.port,
+        "auth": (settings.user, settings.password) if settings.user and settings.password else None,
+        "blocked_paths": [str(settings.database.expanduser().absolute().parent)],
+        "max_file_size": MAX_UPLOAD,
+        "run_history": False,
+        "ssr_mode": False,
+        "show_error": False,
+        "share": False,
+        "enable_monitoring": False,
+        "strict_cors": True,
+        "mcp_server": False,
+        "footer_links": [],
+        "quiet": True,
+    }

@@ -1,0 +1,164 @@
+"""Ask: put a question together, choose methods and a model, watch them work, see why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import gradio as gr
+
+from mdqa.errors import ConfigError, MdqaError
+from storage.runs import UnknownRun
+from ui.actions import follow, load_view, obstacles, run_id_from, snapshots, start_runs, stop, title_of
+from ui.components.method_picker import build_method_picker
+from ui.components.model_picker import build_model_picker
+from ui.components.question_input import build_question_input
+from ui.components.result_panel import build_result_panel, run_choices
+from ui.context import Context
+from ui.guard import QUIET, explained, guarded
+from ui.views.live import live_panel
+from ui.views.markup import message, text
+from ui.views.models import model_status
+from ui.views.models import obstacles as obstacle_view
+
+MAX_SHOWN_RUNS = 8
+
+WELCOME = """
+<div class="mdqa-welcome">
+<h2>Ask a question of many documents, and see why the answer came out</h2>
+<ol>
+<li><strong>Take an example</strong> on the left, or paste documents, or load a file.</li>
+<li><strong>Choose a method.</strong> DuQUAD lets two agents and a judge read; MADARA routes between four treatments of
+scored documents; CAFE looks at the model's own attention. The baselines answer directly or retrieve first.</li>
+<li><strong>Run</strong>, and watch each stage. Every document keeps its scores and the reason why it stayed or went.</li>
+</ol>
+<p class="mdqa-note">Every run is kept under its own address and listed in History.</p>
+</div>
+"""
+
+SET_ADDRESS = (
+    "watch('value', () => { const run = element.querySelector('[data-address]');"
+    " if (run) history.replaceState(null, '', run.dataset.address); });"
+)
+"""Puts the address of the run that is shown into the browser's address bar."""
+
+
+def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
+    """Lay out and wire the tab."""
+    with gr.Row(elem_classes="mdqa-work"):
+        with gr.Column(scale=2, min_width=320, elem_classes="mdqa-input"):
+            question = build_question_input(context)
+            methods = build_method_picker()
+            model = build_model_picker(context)
+            warnings = gr.HTML(apply_default_css=False)
+            with gr.Row(elem_classes="mdqa-actions"):
+                run = gr.Button("Run", variant="primary", elem_id="mdqa-run")
+                halt = gr.Button("Stop", variant="stop", interactive=False, elem_id="mdqa-stop")
+        with gr.Column(scale=3, min_width=320, elem_classes="mdqa-output"):
+            live = gr.HTML(WELCOME, apply_default_css=False, js_on_load=SET_ADDRESS, elem_id="mdqa-live")
+            panel = build_result_panel(context)
+    running = gr.State([])
+
+    controls = [live, panel.box, running, run, halt]
+    asked = {*question.inputs, *methods.inputs, *model.inputs}
+
+    def start(values: Mapping[Any, Any]) -> Iterator[list[Any]]:
+        yield [message("Checking the question …"), gr.Column(visible=False), [], *_buttons(busy=True)]
+        try:
+            ids = start_runs(
+                context,
+                question.item(values),
+                methods.configs(values),
+                model=values[model.model],
+                profile=values[model.profile] or "",
+                seed=_seed(values[model.seed]),
+                overflow=values[model.overflow],
+            )
+        except MdqaError as problem:
+            yield [message(explained(problem), "bad"), gr.skip(), [], *_buttons(busy=False)]
+            return
+        yield from watch(ids)
+
+    def watch(ids: list[str]) -> Iterator[list[Any]]:
+        before = ""
+        for now in follow(context, ids):
+            shown = _with_address(live_panel(now), ids)
+            if shown != before:
+                yield [shown, gr.skip(), ids, *_buttons(busy=True)]
+            before = shown
+        yield [before, gr.skip(), ids, *_buttons(busy=False)]
+
+    def show(ids: Sequence[str]) -> list[Any]:
+        """The finished runs, the first one in front; nothing where the start was refused."""
+        titles = _titles(context, ids)
+        if not titles:
+            return [gr.skip() for _ in shown]
+        return [gr.Column(visible=True), run_choices(titles), *panel.show(titles[0][1])]
+
+    def press_stop(ids: Sequence[str]) -> Any:
+        stop(context, ids)
+        return gr.Button(interactive=False)
+
+    def warn(values: Mapping[Any, Any]) -> str:
+        try:
+            configs = methods.configs(values)
+            return obstacle_view(obstacles(context, list(configs), values[model.model], configs))
+        except MdqaError as problem:
+            return obstacle_view([str(problem)])
+
+    def open_page(request: gr.Request) -> Iterator[list[Any]]:
+        """The run (or runs, parted by commas) of the address; goes on watching one that is still working."""
+        given = str(dict(request.query_params).get("run", ""))
+        if not given:
+            yield [gr.skip() for _ in controls]
+            return
+        try:
+            ids = [run_id_from(part) for part in re.split(r"[,\s]+", given) if part][:MAX_SHOWN_RUNS]
+            active = [snapshot.run_id for snapshot in snapshots(context, ids) if not snapshot.finished]
+            if active:
+                yield from watch(ids)
+            else:
+                for run_id in ids:
+                    load_view(context, run_id)
+                yield [_with_address("", ids), gr.skip(), ids, *_buttons(busy=False)]
+        except MdqaError as problem:
+            yield [message(explained(problem), "bad"), gr.skip(), [], *_buttons(busy=False)]
+
+    shown = [panel.box, panel.run, *panel.outputs]
+    started = run.click(guarded(start), asked, controls, **QUIET)
+    started.then(guarded(show), running, shown, **QUIET).then(
+        lambda: model_status(context.engine.model_status), None, model.status, **QUIET
+    )
+    halt.click(guarded(press_stop), running, halt, **QUIET)
+    opened = page.load(guarded(open_page), None, controls, **QUIET)
+    opened.then(guarded(show), running, shown, **QUIET)
+    for trigger in (methods.chosen.change, model.model.change):
+        trigger(guarded(warn), asked, warnings, **QUIET)
+
+
+def _buttons(*, busy: bool) -> list[Any]:
+    return [gr.Button("Running …" if busy else "Run", interactive=not busy), gr.Button(interactive=busy)]
+
+
+def _seed(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError("the seed must be a whole number")
+    return int(value)
+
+
+def _with_address(content: str, ids: Sequence[str]) -> str:
+    """The live panel with the address of its runs, for the browser's address bar."""
+    return content + text("span", "", "mdqa-hidden", data_address="?run=" + ",".join(ids))
+
+
+def _titles(context: Context, ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Titles and ids of those runs that are stored (one that was stopped while it waited is not)."""
+    found = []
+    for run_id in ids:
+        with suppress(UnknownRun):
+            found.append((title_of(context.store.runs.row(run_id).method), run_id))
+    return found
+
+
