@@ -14,4 +14,10 @@
     }
     setTimeout(() => { button.textContent = label; }, 1500);
   });
+  // Run stands below a long form: bring what it starts into view.
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("#mdqa-run")) return;
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    document.querySelector("#mdqa-live")?.scrollIntoView({ behavior: still ? "auto" : "smooth", block: "start" });
+  });
 }

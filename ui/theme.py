@@ -44,6 +44,8 @@ def theme() -> gr.themes.Base:
         radius_size=sizes.radius_md,
         text_size=sizes.text_md,
         spacing_size=sizes.spacing_md,
+        # The SemiBold file that comes with Gradio 6.31 holds a few glyphs only; Bold is complete.
+        font=(gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "ui-sans-serif", "system-ui", "sans-serif"),
     )
     return base.set(
         body_background_fill="*neutral_50",

@@ -42,6 +42,7 @@ def _thresholds(pairs: list[str]) -> Thresholds:
     known = {field.name for field in fields(Thresholds)}
     thresholds = Thresholds()
     for key, value in parse_set(pairs).items():
+        key = "rho1" if key == "rho1_threshold" else key  # the method's option has the longer name
         if key not in known:
             raise ConfigError(f"--set {key}: there is no such threshold; there is: {', '.join(sorted(known))}")
         thresholds = replace(thresholds, **{key: _number(f"--set {key}", value)})

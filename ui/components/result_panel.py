@@ -194,13 +194,12 @@ def build_result_panel(context: Context) -> ResultPanel:
                 made = gr.HTML(apply_default_css=False, elem_id="mdqa-decisions")
             with gr.Tab("Heads", id="heads"):
                 intro = gr.HTML(apply_default_css=False)
-                with gr.Row():
-                    chosen_map = gr.Dropdown([], label="Attention map", visible=False)
-                    document = gr.Dropdown([], label="Document", visible=False)
-                layers = gr.Plot(label="Layers by heads: mass on the document", visible=False, elem_id="mdqa-head-map")
-                by_document = gr.Plot(label="Heads by documents", visible=False, elem_id="mdqa-head-documents")
-                one_head = gr.Dropdown([], label="One head over the documents", visible=False)
-                distribution = gr.Plot(label="One head by position", visible=False, elem_id="mdqa-head-one")
+                chosen_map = gr.Dropdown([], label="Attention map", visible=False)
+                document = gr.Dropdown([], label="Layers by heads: mass on this document", visible=False)
+                layers = _plot("mdqa-head-map")
+                by_document = _plot("mdqa-head-documents")
+                one_head = gr.Dropdown([], label="One head: mass on each document by position", visible=False)
+                distribution = _plot("mdqa-head-one")
             with gr.Tab("Prompts", id="prompts"):
                 pages = gr.Dropdown([], label="Page", visible=False)
                 prompts = gr.HTML(apply_default_css=False, elem_id="mdqa-prompts")
@@ -225,6 +224,10 @@ def build_result_panel(context: Context) -> ResultPanel:
     )
     _wire(panel)
     return panel
+
+
+def _plot(name: str) -> gr.Plot:
+    return gr.Plot(show_label=False, container=False, visible=False, elem_id=name)
 
 
 def _wire(panel: ResultPanel) -> None:

@@ -16,7 +16,8 @@ from ui.views.summary import STATUS
 
 def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     """Lay out and wire the tab."""
-    methods = [("All methods", ""), *((title_of(name), name) for name in METHODS)]
+    titles = {name: title_of(name) for name in METHODS}
+    methods = [("All methods", ""), *((title, name) for name, title in titles.items())]
     states = [("All states", ""), *((word, status) for status, (word, _) in STATUS.items())]
     with gr.Row(elem_classes="mdqa-filters"):
         words = gr.Textbox(label="Search in question and answer", scale=3, max_length=200, elem_id="mdqa-search")
@@ -24,15 +25,15 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         status = gr.Dropdown(states, value="", label="State", scale=1)
     rows = gr.HTML(apply_default_css=False, elem_id="mdqa-history")
     number = gr.State(0)
-    with gr.Row(elem_classes="mdqa-actions"):
-        newer = gr.Button("← Newer", interactive=False)
-        older = gr.Button("Older →", interactive=False)
-        again = gr.Button("Refresh")
+    with gr.Row(elem_classes="mdqa-pages"):
+        newer = gr.Button("← Newer", interactive=False, size="sm")
+        older = gr.Button("Older →", interactive=False, size="sm")
+        again = gr.Button("Refresh", size="sm")
 
     def look(text: str, method: str, status: str, page_number: int) -> list[Any]:
         found, total, first = history(context, text=text or "", method=method, status=status, page=page_number)
         return [
-            history_list(found, total, first),
+            history_list(found, total, first, titles),
             first // PAGE,
             gr.Button(interactive=first > 0),
             gr.Button(interactive=first + len(found) < total),

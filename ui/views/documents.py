@@ -93,32 +93,32 @@ def marked_text(document: Document, sentences: Sequence[str]) -> str:
 
 
 def _signals(run: RunResult, document_id: str, calls: Mapping[int, ModelCall]) -> str:
-    rows = []
+    rows: list[str] = []
+    behind: dict[int, list[str]] = {}
     for stage in run.stages:
         for signal, scores in stage.scores.items():
-            if document_id in scores:
-                rows.append(_signal(stage, signal, scores, document_id, calls))
+            if document_id not in scores:
+                continue
+            rows.append(_signal(stage, signal, scores, document_id))
+            index = stage.calls.get(signal, {}).get(document_id)
+            if index in calls:
+                behind.setdefault(index, []).append(signal.replace("_", " "))
     if not rows:
         return text("p", "No stage scored this document.", "mdqa-note")
-    return element("div", "".join(rows), "mdqa-signals")
+    return element("div", "".join(rows), "mdqa-signals") + _raw(behind, calls)
 
 
-def _signal(
-    stage: Stage, signal: str, scores: Mapping[str, DocumentScore], document_id: str, calls: Mapping[int, ModelCall]
-) -> str:
+def _signal(stage: Stage, signal: str, scores: Mapping[str, DocumentScore], document_id: str) -> str:
     own, rank = scores[document_id], rank_of(scores, document_id)
     name = text("span", signal.replace("_", " "), "mdqa-signal", title=stage.title)
-    where = text("span", stage.title, "mdqa-quiet mdqa-where")
+    where = text("span", stage.title, "mdqa-quiet mdqa-where", title=stage.title)
     if own.value is None:
         why = STATUS_WORDS[own.status] + (f": {short(own.detail, 160)}" if own.detail else "")
-        figure = badge(why, "warn")
-        line = name + where + element("span", figure, "mdqa-figure wide")
-    else:
-        threshold = stage.thresholds.get(signal)
-        bar = score_bar(own.value, scores, threshold)
-        figure = text("span", number(own.value), "mdqa-number")
-        line = name + where + bar + figure + text("span", f"{rank} of {len(scores)}", "mdqa-rank", title="rank")
-    return element("div", line, "mdqa-signal-row") + _raw(stage, signal, document_id, calls)
+        return element("div", name + where + element("span", badge(why, "warn"), "mdqa-figure wide"), "mdqa-signal-row")
+    bar = score_bar(own.value, scores, stage.thresholds.get(signal))
+    figure = text("span", number(own.value), "mdqa-number")
+    place = text("span", f"{rank} of {len(scores)}", "mdqa-rank", title="rank by this signal")
+    return element("div", name + where + bar + figure + place, "mdqa-signal-row")
 
 
 def score_bar(value: float, scores: Mapping[str, DocumentScore], threshold: float | None = None) -> str:
@@ -134,16 +134,16 @@ def score_bar(value: float, scores: Mapping[str, DocumentScore], threshold: floa
     return element("span", fill + mark, "mdqa-bar", title=title, aria_hidden="true")
 
 
-def _raw(stage: Stage, signal: str, document_id: str, calls: Mapping[int, ModelCall]) -> str:
-    index = stage.calls.get(signal, {}).get(document_id)
-    call = calls.get(index) if index is not None else None
-    if call is None:
-        return ""
-    if not call.output:
-        note = text("p", f"Call {call.index + 1} ({call.purpose}) reads numbers from the model; it writes no text.")
-        return details("Where this number is from", note, "mdqa-raw")
-    cut = " …" if len(call.output) > MAX_RAW else ""
-    return details(f"Model's own text (call {call.index + 1})", text("pre", call.output[:MAX_RAW] + cut), "mdqa-raw")
+def _raw(behind: Mapping[int, Sequence[str]], calls: Mapping[int, ModelCall]) -> str:
+    """The model's own text behind a document's scores, one click away."""
+    parts = []
+    for index, signals in behind.items():
+        call = calls[index]
+        head = f"{', '.join(signals)}: call {index + 1}"
+        cut = " …" if len(call.output) > MAX_RAW else ""
+        words = call.output[:MAX_RAW] + cut if call.output else "(this call reads numbers from the model, it writes no text)"
+        parts.append(text("h4", head) + text("pre", words))
+    return details("What the model said behind these scores", "".join(parts), "mdqa-raw") if parts else ""
 
 
 def token_heat(attention_map: AttentionMap, head: Head) -> dict[str, str]:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 from mdqa.records import Document, RunResult, Stage
 from ui.views.ledger import final_stage
 from ui.views.markup import count, details, element, empty, escape, short, table, text
 
-COLUMN = 132
-LEFT = 40
-TOP = 64
-TITLE_CHARACTERS = 18
+WIDTH = 730
+"""Width in pixels that the picture aims at; many stages make it wider and it scrolls."""
+LEFT = 46
+TOP = 74
 
 
 @dataclass(frozen=True)
 class _Node:
-    column: int
     x: float
     y: float
     kind: str  # start, kept, dropped, answer
     hover: str
-    place: int
 
 
 def evidence_flow(run: RunResult) -> str:
@@ -40,10 +39,10 @@ def _svg(run: RunResult) -> str:
     documents = run.question.documents
     last = final_stage(run.stages)
     row = max(7.0, min(26.0, 900 / max(len(documents), 1)))
-    columns = len(run.stages) + 2
-    width, height = LEFT + COLUMN * (columns - 1) + 60, TOP + row * len(documents) + 18
-    parts = [_headers(run)]
-    paths = [(document, _path(run, index, document, row, last)) for index, document in enumerate(documents)]
+    column = _column_width(run)
+    width, height = 2 * LEFT + column * (len(run.stages) + 1), TOP + row * len(documents) + 18
+    parts = [_headers(run, column)]
+    paths = [(document, _path(run, index, document, row, column, last)) for index, document in enumerate(documents)]
     for document, nodes in paths:
         parts.append(_lines(nodes, document))
     for index, (document, nodes) in enumerate(paths):
@@ -57,35 +56,38 @@ def _svg(run: RunResult) -> str:
     return element("div", svg, "mdqa-scroll", tabindex="0")
 
 
-def _headers(run: RunResult) -> str:
+def _column_width(run: RunResult) -> float:
+    return min(max((WIDTH - 2 * LEFT) / (len(run.stages) + 1), 86.0), 170.0)
+
+
+def _headers(run: RunResult, column: float) -> str:
     titles = [("Documents", f"{count(len(run.question.documents))} given")]
     for stage in run.stages:
         titles.append((stage.title, f"{len(stage.kept)} of {len(stage.documents)} kept"))
     titles.append(("Answer", ""))
     out = []
     for index, (title, note) in enumerate(titles):
-        x = LEFT + index * COLUMN
-        for line, words in enumerate(_wrapped(title)):
-            out.append(f'<text class="head" x="{x:.0f}" y="{14 + 13 * line}" text-anchor="middle">{escape(words)}</text>')
-        out.append(f'<text class="note" x="{x:.0f}" y="{TOP - 17}" text-anchor="middle">{escape(note)}</text>')
+        x = LEFT + index * column
+        lines = _wrapped(title, int(column / 6.6))
+        for line, words in enumerate(lines, 3 - len(lines)):
+            y = 14 + 13 * line
+            out.append(f'<text class="head" x="{x:.0f}" y="{y}" text-anchor="middle">{escape(words)}</text>')
+        out.append(f'<text class="note" x="{x:.0f}" y="{TOP - 18}" text-anchor="middle">{escape(note)}</text>')
     return "".join(out)
 
 
-def _wrapped(title: str) -> list[str]:
-    """At most two lines of about TITLE_CHARACTERS each."""
-    lines = [""]
-    for word in short(title, 2 * TITLE_CHARACTERS).split():
-        if lines[-1] and len(lines[-1]) + len(word) + 1 > TITLE_CHARACTERS and len(lines) < 2:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return [short(line, TITLE_CHARACTERS + 4) for line in lines]
+def _wrapped(title: str, characters: int) -> list[str]:
+    """At most three lines of about ``characters`` each."""
+    lines = textwrap.wrap(title, max(characters, 8), max_lines=3, placeholder="…")
+    return lines or [""]
 
 
-def _path(run: RunResult, index: int, document: Document, row: float, last: Stage | None) -> list[_Node]:
+def _path(
+    run: RunResult, index: int, document: Document, row: float, column: float, last: Stage | None
+) -> list[_Node]:
     name = f"{index + 1}. {short(document.title or document.text, 70)}" + (" (gold)" if document.gold else "")
-    nodes = [_Node(0, LEFT, TOP + row * index, "start", name, index)]
-    for column, stage in enumerate(run.stages, 1):
+    nodes = [_Node(LEFT, TOP + row * index, "start", name)]
+    for position, stage in enumerate(run.stages, 1):
         if document.id not in stage.documents:
             continue
         reason = stage.reasons.get(document.id, "")
@@ -97,12 +99,11 @@ def _path(run: RunResult, index: int, document: Document, row: float, last: Stag
             place, kind = len(stage.kept) + gone.index(document.id), "dropped"
             hover = f"{name}\n{stage.title}: dropped"
         hover += f"\n{short(reason, 240)}" if reason else ""
-        nodes.append(_Node(column, LEFT + column * COLUMN, TOP + row * place, kind, hover, place))
+        nodes.append(_Node(LEFT + position * column, TOP + row * place, kind, hover))
     if last is not None and document.id in last.kept:
         place = last.kept.index(document.id)
-        column = len(run.stages) + 1
         hover = f"{name}\nreached the answer as number {place + 1}"
-        nodes.append(_Node(column, LEFT + column * COLUMN, TOP + row * place, "answer", hover, place))
+        nodes.append(_Node(LEFT + (len(run.stages) + 1) * column, TOP + row * place, "answer", hover))
     return nodes
 
 

@@ -15,6 +15,7 @@ from ui.views.markup import element, empty, message, plain, text
 
 TOP_HEADS = 16
 SCALE = [[0.0, "#eef4f3"], [0.15, "#c5e0dc"], [0.4, "#7fbdb5"], [0.7, "#2f8f86"], [1.0, "#0b4f4a"]]
+COLORBAR = {"title": {"text": "mass"}, "thickness": 10, "outlinewidth": 0, "nticks": 5}
 RING = "#d97706"
 ACCENT = "#14857c"
 GOLD = "#d97706"
@@ -78,7 +79,8 @@ def head_map(attention_map: AttentionMap, documents: Sequence[Document], documen
             z=rounded(mass),
             colorscale=SCALE,
             zmin=0,
-            colorbar={"title": {"text": "mass"}, "thickness": 10, "outlinewidth": 0},
+            zmax=max(float(mass.max()), 1e-4),
+            colorbar=COLORBAR,
             hovertemplate=f"layer %{{y}}, head %{{x}}<br>mass %{{z:.4f}}<extra>{name}</extra>",
             xgap=1,
             ygap=1,
@@ -96,8 +98,11 @@ def head_map(attention_map: AttentionMap, documents: Sequence[Document], documen
                 hovertemplate="retrieval head: layer %{y}, head %{x}<br>mass %{customdata}<extra></extra>",
             )
         )
-    height = int(min(max(15 * mass.shape[0] + 90, 260), 640))
-    return _layout(figure, height, "head", "layer")
+    height = int(min(max(15 * mass.shape[0] + 90, 240), 640))
+    _layout(figure, height, "head", "layer")
+    figure.update_xaxes(dtick=max(1, mass.shape[1] // 16), tick0=0)
+    figure.update_yaxes(dtick=max(1, mass.shape[0] // 15), tick0=0)
+    return figure
 
 
 def top_heads(attention_map: AttentionMap, limit: int = TOP_HEADS) -> tuple[Head, ...]:
@@ -123,7 +128,8 @@ def heads_by_document(attention_map: AttentionMap, documents: Sequence[Document]
             customdata=[names] * len(heads),
             colorscale=SCALE,
             zmin=0,
-            colorbar={"title": {"text": "mass"}, "thickness": 10, "outlinewidth": 0},
+            zmax=max(float(rows.max()), 1e-4),
+            colorbar=COLORBAR,
             hovertemplate="%{y}<br>%{customdata}<br>mass %{z:.4f}<extra></extra>",
             xgap=1,
             ygap=1,
@@ -149,4 +155,6 @@ def head_distribution(attention_map: AttentionMap, documents: Sequence[Document]
             hovertemplate="position %{x}<br>%{customdata}<br>mass %{y:.4f}<extra></extra>",
         )
     )
-    return _layout(figure, 240, "position in the prompt", f"mass of L{head[0]} H{head[1]}")
+    _layout(figure, 240, "position in the prompt", f"mass of L{head[0]} H{head[1]}")
+    figure.update_xaxes(dtick=max(1, len(mass) // 25), tick0=1)
+    return figure

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from storage.runs import RunRow
 from ui.views.markup import badge, count, element, empty, plural, seconds, short, text
 from ui.views.summary import STATUS
 
 
-def history_list(rows: Sequence[RunRow], total: int, first: int) -> str:
-    """One page of runs as a table of links; an empty state that says what to do."""
+def history_list(rows: Sequence[RunRow], total: int, first: int, titles: Mapping[str, str]) -> str:
+    """One page of runs as a table of links; an empty state that says what to do. ``titles``: methods by name."""
     if not rows:
         if total or first:
             return empty("Nothing on this page", "Go back a page or loosen the filter.")
         return empty("No runs here yet", "Ask a question on the Ask page, or loosen the filter; every run is kept.")
     note = f"Runs {count(first + 1)} to {count(first + len(rows))} of {plural(total, 'run')}, newest first."
     head = "".join(text("th", h, scope="col") for h in ("When (UTC)", "Question", "Method", "Answer", "State", "Time", ""))
-    body = "".join(_row(row) for row in rows)
+    body = "".join(_row(row, titles.get(row.method, row.method)) for row in rows)
     grid = f'<table class="mdqa-table history"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     return text("p", note, "mdqa-note") + element("div", grid, "mdqa-scroll", tabindex="0")
 
 
-def _row(row: RunRow) -> str:
+def _row(row: RunRow, method: str) -> str:
     word, kind = STATUS[row.status]
     state = badge(word, kind)
     if row.correct is not None:
@@ -33,7 +33,7 @@ def _row(row: RunRow) -> str:
     cells = (
         text("td", row.created.replace("T", " ")[:16], "when"),
         element("td", link + about, "what"),
-        text("td", row.method),
+        text("td", method),
         text("td", short(row.answer, 70) or "–", "answer", dir="auto"),
         element("td", element("div", state, "mdqa-badges")),
         text("td", seconds(row.seconds), "time"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mdqa.records import Cost, Document, DocumentScore, RunStatus
-from ui.views.markup import badge, count, element, escape, message, number, plural, seconds, short, text
+from ui.views.markup import badge, count, details, element, escape, message, number, plural, seconds, short, text
 from ui.views.summary import STATUS
 
 TAIL = 600
@@ -57,24 +57,14 @@ def live_panel(snapshots: Sequence[Snapshot]) -> str:
 
 
 def _one(snapshot: Snapshot) -> str:
-    word, kind = STATUS[snapshot.status]
-    if snapshot.place > 0:
-        word, kind = f"Waiting, number {snapshot.place} in line", "info"
-    elif snapshot.preparing:
-        word, kind = "Getting the model ready", "info"
-    head = (
-        badge(snapshot.method_title, "method")
-        + badge(word, kind)
-        + text("span", seconds(snapshot.elapsed), "mdqa-number")
-        + text("span", _cost(snapshot.cost), "mdqa-quiet")
-    )
-    parts = [element("div", head, "mdqa-live-head")]
+    if snapshot.status == "ok":
+        return details(_head(snapshot), _stages(snapshot), "mdqa-live-run done")
+    parts = [element("div", _head(snapshot), "mdqa-live-head")]
     if snapshot.error:
         parts.append(message(snapshot.error, "bad"))
     if snapshot.preparing:
         parts.append(message(snapshot.preparing))
-    if snapshot.stages:
-        parts.append(element("ol", "".join(_stage(stage) for stage in snapshot.stages), "mdqa-stages"))
+    parts.append(_stages(snapshot))
     if not snapshot.finished:
         parts.extend(_scores(signal, scores, snapshot.documents) for signal, scores in snapshot.scores[-1:])
         if snapshot.writing:
@@ -82,7 +72,27 @@ def _one(snapshot: Snapshot) -> str:
             title = text("span", f"{snapshot.role.replace('_', ' ')} writes", "mdqa-label")
             parts.append(element("div", title + text("pre", tail, "", dir="auto"), "mdqa-writing"))
     parts.extend(message(notice, "warn") for notice in snapshot.notices)
-    return element("section", "".join(parts), "mdqa-live-run" + (" done" if snapshot.finished else ""))
+    return element("section", "".join(parts), "mdqa-live-run")
+
+
+def _head(snapshot: Snapshot) -> str:
+    word, kind = STATUS[snapshot.status]
+    if snapshot.place > 0:
+        word, kind = f"Waiting, number {snapshot.place} in line", "info"
+    elif snapshot.preparing:
+        word, kind = "Getting the model ready", "info"
+    return (
+        badge(snapshot.method_title, "method")
+        + badge(word, kind)
+        + text("span", seconds(snapshot.elapsed), "mdqa-number")
+        + text("span", _cost(snapshot.cost), "mdqa-quiet")
+    )
+
+
+def _stages(snapshot: Snapshot) -> str:
+    if not snapshot.stages:
+        return ""
+    return element("ol", "".join(_stage(stage) for stage in snapshot.stages), "mdqa-stages")
 
 
 def _cost(cost: Cost) -> str:

@@ -1,0 +1,136 @@
+"""CAFE end to end: on a tiny real model (attention and steering for real) and, slow, on the built-in model."""
+
+from __future__ import annotations
+
+import pytest
+
+from mdqa.backends.hf import TransformersBackend
+from mdqa.benchmarks.examples import examples
+from mdqa.calibration import find_profile
+from mdqa.errors import InputError, ProfileError
+from mdqa.methods.base import Tools
+from mdqa.methods.cafe.calibration import calibrate
+from mdqa.methods.cafe.method import CAFE, CAFEConfig
+from mdqa.records import Document, Question
+from mdqa.run import begin, run_one
+from mdqa.trace import ModelCall
+from tests.tiny import tiny_backend
+
+
+def question(count: int = 7, gold: int = 2, name: str = "q") -> Question:
+    documents = tuple(
+        Document(id=f"d{i}", title=f"Title {i}", text=f"Place number {i} lies in region {i * 7}.", gold=i == gold)
+        for i in range(count)
+    )
+    return Question(id=name, question="Which region holds place number 2?", answers=("14",), documents=documents)
+
+
+@pytest.fixture(scope="module")
+def backend() -> TransformersBackend:
+    return tiny_backend("llama")
+
+
+@pytest.fixture(scope="module")
+def tools(backend) -> Tools:
+    questions = [question(7, i, f"q{i}") for i in range(3)]
+    return Tools(backend, profile=calibrate(questions, Tools(backend), name="tiny", k1=2, m1=2))
+
+
+def run(tools: Tools, item: Question, **options):
+    events = []
+    outcome = run_one(begin("cafe", CAFEConfig(**options), item, tools), tools, sink=events.append)
+    assert outcome.result.error is None, outcome.result.error
+    return outcome, events
+
+
+def test_both_stages_are_in_the_ledger(tools):
+    outcome, events = run(tools, question(), k1=2, m1=2)
+    coarse, fine, answer = outcome.result.stages
+    assert (coarse.name, fine.name, answer.name) == ("coarse_filtering", "fine_steering", "answer")
+    assert 2 <= len(coarse.kept) <= 4
+    gamma = [coarse.scores["gamma"][d].value for d in coarse.kept]
+    assert gamma == sorted(gamma)  # the best stands last, next to the question
+    assert fine.documents == coarse.kept == fine.kept == answer.documents
+    steered = [d for d, s in answer.scores["steered"].items() if s.value == 1]
+    assert 1 <= len(steered) <= 4
+    assert len(outcome.maps) == 2
+    calls = [e for e in events if isinstance(e, ModelCall)]
+    assert [c.purpose for c in calls] == ["attention", "attention", "generate"]
+    assert calls[2].cost.cached_tokens > 0.5 * calls[2].cost.prompt_tokens  # documents are not computed again
+
+
+def test_documents_are_numbered_anew_after_filtering(tools):
+    outcome, events = run(tools, question(), k1=2, m1=2)
+    last = [e for e in events if isinstance(e, ModelCall)][-1]
+    kept = outcome.result.stages[0].kept
+    for number, document_id in enumerate(kept, 1):
+        assert f"Document [{number}] (Title: Title {document_id[1:]})" in last.prompt
+    assert f"Document [{len(kept) + 1}]" not in last.prompt
+
+
+def test_coarse_pass_stops_after_the_deepest_head(tools, backend):
+    outcome, events = run(tools, question(), k1=1, m1=2)
+    call = next(e for e in events if isinstance(e, ModelCall))
+    layers = outcome.maps[0].mass.shape[0]
+    assert layers == outcome.maps[0].retrieval_heads[0][0] + 1
+    assert call.cost.prefill_tokens_computed == round(call.cost.prompt_tokens * layers / backend.layers)
+
+
+def test_ablations(tools):
+    assert [s.name for s in run(tools, question(), coarse_filtering=False)[0].result.stages] == ["fine_steering", "answer"]
+    outcome, _ = run(tools, question(), fine_steering=False)
+    assert [s.name for s in outcome.result.stages] == ["coarse_filtering", "answer"]
+    assert all(s.value == 0 for s in outcome.result.stages[-1].scores["steered"].values())
+    plain, _ = run(tools, question(), fine_steering=False, coarse_filtering=False)
+    zero, _ = run(tools, question(), delta=0.0, coarse_filtering=False)
+    assert zero.result.answer == plain.result.answer  # steering by nothing is no steering
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_documents_are_not_filtered(tools, count):
+    outcome, _ = run(tools, question(count, 0), m1=4)
+    assert set(outcome.result.stages[0].kept) == {f"d{i}" for i in range(count)}
+    assert any("nothing is filtered" in notice for notice in outcome.result.notices)
+
+
+def test_identical_documents(tools):
+    documents = tuple(Document(id=f"d{i}", text="The same words.") for i in range(6))
+    outcome, _ = run(tools, Question(id="q", question="Which?", documents=documents))
+    assert outcome.result.status == "ok"
+
+
+def test_profile_of_another_model_or_shape_is_refused_before_any_work(tools, backend):
+    other = tools.profile.model_copy(update={"model": "somebody/else"})
+    with pytest.raises(ProfileError, match="somebody/else"):
+        CAFE(CAFEConfig(), Tools(backend, profile=other))
+    values = {**tools.profile.values, "fine": {"n": 1, "scores": [[0.1]]}}
+    with pytest.raises(ProfileError, match="4 layers of 6 heads"):
+        CAFE(CAFEConfig(), Tools(backend, profile=tools.profile.model_copy(update={"values": values})))
+    with pytest.raises(ProfileError, match="calibrate --method cafe"):
+        CAFE(CAFEConfig(), Tools(backend))
+
+
+def test_calibration_needs_evidence_marks(backend):
+    bare = question().with_documents(tuple(Document(id="x", text="Text.") for _ in range(1)))
+    with pytest.raises(InputError, match="no document marked"):
+        calibrate([bare], Tools(backend), name="x")
+
+
+def test_calibration_finds_a_head_that_looks_at_the_evidence(tools, backend):
+    profile = tools.profile
+    coarse = profile.values["coarse"]["scores"]
+    assert len(coarse) == backend.layers
+    assert max(max(row) for row in coarse) > 1 / 7  # the best head is above an even share
+    assert profile.values["fine"]["n"] <= profile.values["coarse"]["n"] == 3
+
+
+@pytest.mark.slow
+def test_builtin_model(builtin_backend):
+    tools = Tools(builtin_backend, profile=find_profile("cafe", builtin_backend.model))
+    assert tools.profile is not None, "the profile of the built-in model ships with the package"
+    item = max((e.question for e in examples()), key=lambda q: len(q.documents))
+    outcome = run_one(begin("cafe", CAFEConfig(), item, tools), tools)
+    assert outcome.result.error is None
+    assert outcome.result.answer
+    assert outcome.maps[0].mass.shape[1:] == (9, len(item.documents))
+    assert 4 <= len(outcome.result.stages[0].kept) <= 16
