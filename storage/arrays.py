@@ -18,7 +18,7 @@ from sqlite_utils import Database
 
 from mdqa.errors import StorageError
 from mdqa.records import AttentionMap, Head, TokenHeat
-from storage.encoding import pack, to_json, unpack
+from storage.encoding import clean_text, pack, to_json, unpack
 
 
 def pack_arrays(**arrays: np.ndarray) -> bytes:
@@ -36,29 +36,11 @@ def unpack_arrays(data: bytes) -> dict[str, np.ndarray]:
         return {name: file[name] for name in file.files}
 
 
-def store_map(db: Database, run: str, attention_map: AttentionMap) -> None:
-    """Append a map to the run. Call it inside a write transaction."""
-    db.table("attention_maps").insert({"run": run, **_row(attention_map)})
+def map_row(attention_map: AttentionMap) -> dict[str, Any]:
+    """The map as a row of ``attention_maps`` without its run; made outside of a transaction, as compression takes time.
 
-
-def store_missing_maps(db: Database, run: str, maps: Iterable[AttentionMap]) -> None:
-    """Append those of ``maps`` that the run does not have yet; two equal ones are two maps."""
-    there = Counter(digest for (digest,) in db.execute("select digest from attention_maps where run = ?", [run]))
-    for attention_map in maps:
-        row = _row(attention_map)
-        if there[row["digest"]] > 0:
-            there[row["digest"]] -= 1
-        else:
-            db.table("attention_maps").insert({"run": run, **row})
-
-
-def load_maps(db: Database, run: str) -> list[AttentionMap]:
-    """The run's maps in the order in which they came."""
-    rows = db.query("select about, mass, heat from attention_maps where run = ? order by id", [run])
-    return [_map(row) for row in rows]
-
-
-def _row(attention_map: AttentionMap) -> dict[str, Any]:
+    ``digest`` is the same for equal maps only.
+    """
     heat = attention_map.heat
     about = {
         "stage": attention_map.stage,
@@ -70,7 +52,7 @@ def _row(attention_map: AttentionMap) -> dict[str, Any]:
         "heat": None if heat is None else {"heads": heat.heads, "texts": heat.texts},
     }
     row: dict[str, Any] = {
-        "stage": attention_map.stage,
+        "stage": clean_text(attention_map.stage),
         "about": pack(to_json(about, f"attention map of stage {attention_map.stage!r}")),
         "mass": pack_arrays(mass=np.asarray(attention_map.mass, dtype=np.float32)),
         "heat": None if heat is None else _pack_heat(heat),
@@ -80,6 +62,27 @@ def _row(attention_map: AttentionMap) -> dict[str, Any]:
         part = row[name] if isinstance(row[name], bytes) else str(row[name]).encode()
         digest.update(len(part).to_bytes(8, "big") + part)
     return row | {"digest": digest.hexdigest()}
+
+
+def store_map(db: Database, run: str, row: dict[str, Any]) -> None:
+    """Append a map's row to the run. Call it inside a write transaction."""
+    db.table("attention_maps").insert({"run": run, **row})
+
+
+def store_missing_maps(db: Database, run: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Append those rows that the run does not have yet; two equal ones are two maps."""
+    there = Counter(digest for (digest,) in db.execute("select digest from attention_maps where run = ?", [run]))
+    for row in rows:
+        if there[row["digest"]] > 0:
+            there[row["digest"]] -= 1
+        else:
+            store_map(db, run, row)
+
+
+def load_maps(db: Database, run: str) -> list[AttentionMap]:
+    """The run's maps in the order in which they came."""
+    rows = db.query("select about, mass, heat from attention_maps where run = ? order by id", [run])
+    return [_map(row) for row in rows]
 
 
 def _pack_heat(heat: TokenHeat) -> bytes:

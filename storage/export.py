@@ -131,15 +131,16 @@ def _snapshot(store: Store, output: Path | TextIO, filters: RunFilter | None) ->
     if filters not in (None, RunFilter()):
         raise ConfigError("a sqlite snapshot holds all runs and takes no filter; choose jsonl or csv")
     with _replacing(store, output) as path:
-        copy = sqlite3.connect(path)
+        # A connection of its own: from one in the middle of a write, the backup would wait for ever.
+        source, copy = sqlite3.connect(store.path), sqlite3.connect(path)
         try:
-            with store.read() as db:
-                db.conn.backup(copy)
+            source.backup(copy)
             # One file that can be moved about, without a log beside it.
             copy.execute("PRAGMA journal_mode=delete")
             return int(copy.execute("select count(*) from runs").fetchone()[0])
         finally:
             copy.close()
+            source.close()
 
 
 @contextmanager
@@ -153,9 +154,10 @@ def _replacing(store: Store, output: Path) -> Iterator[Path]:
     part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        part.replace(output)
+        try:
+            yield part
+            part.replace(output)
+        finally:
+            part.unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as error:
         raise StorageError(f"the export {output} cannot be written: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +19,7 @@ from sqlite_utils import Database
 from mdqa.errors import StorageError
 from mdqa.records import AttentionMap, RunResult, RunStatus
 from mdqa.trace import SCREEN_ONLY, AttentionCaptured, BaseEvent, Event, ModelCall, RunFinished, read_event
-from storage.arrays import load_maps, store_map, store_missing_maps
+from storage.arrays import load_maps, map_row, store_map, store_missing_maps
 from storage.documents import drop_unused, load_question, store_question
 from storage.encoding import clean_text, pack, to_json, unpack
 from storage.owners import Owner
@@ -119,20 +120,21 @@ class RunStore:
         """
         if isinstance(event, SCREEN_ONLY):
             return
-        data = event.model_dump()
+        run, data = clean_text(run_id), event.model_dump()
         text = to_json(data, f"run {run_id!r}, event {data.get('kind', '')!r}")
+        row = {"run": run, "kind": data["kind"], "at": event.at, "data": pack(text)}
+        arrays = map_row(event.map) if isinstance(event, AttentionCaptured) and event.map is not None else None
         with self._store.write() as db:
-            if not _note(db, clean_text(run_id), event):
+            if not _note(db, run, event):
                 self._require(db, run_id)
-            row = {"run": clean_text(run_id), "kind": data["kind"], "at": event.at, "data": pack(text)}
             db.table("events").insert(row)
-            if isinstance(event, AttentionCaptured) and event.map is not None:
-                store_map(db, clean_text(run_id), event.map)
+            if arrays:
+                store_map(db, run, arrays)
 
     def finish(
         self,
         result: RunResult,
-        maps: builtins.list[AttentionMap] | tuple[AttentionMap, ...] = (),
+        maps: Sequence[AttentionMap] = (),
         *,
         correct: bool | None = None,
     ) -> None:
@@ -143,6 +145,7 @@ class RunStore:
         if result.status == "running":
             raise StorageError(f"run {result.id!r} cannot be finished with the status 'running'")
         text = to_json(result.model_dump(exclude=_APART), f"run {result.id!r}")
+        rows = [map_row(attention_map) for attention_map in maps]
         with self._store.write() as db:
             self._require(db, result.id)
             now = _now()
@@ -161,7 +164,7 @@ class RunStore:
                     clean_text(result.id),
                 ],
             )
-            store_missing_maps(db, clean_text(result.id), maps)
+            store_missing_maps(db, clean_text(result.id), rows)
 
     def get(self, run_id: str) -> RunResult:
         """The run with its question and documents: complete, or as far as it got."""

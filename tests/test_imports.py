@@ -206,10 +206,15 @@ import tqdm, sqlite_utils, pydantic, numpy
 def culprit(skip):
     "The repository's file that did this itself, if one did: the nearest frame outside the standard library."
     frame = sys._getframe(skip)
-    while frame and (frame.f_code.co_filename.startswith(stdlib) and "site-packages" not in frame.f_code.co_filename):
-        frame = frame.f_back
-    name = frame.f_code.co_filename if frame else ""
-    return name if name.startswith(root) else ""
+    while frame:
+        name = frame.f_code.co_filename
+        if name.startswith("<frozen importlib"):
+            return ""  # the import itself, which opens the module's file
+        if name.startswith("<frozen") or (name.startswith(stdlib) and "site-packages" not in name):
+            frame = frame.f_back
+            continue
+        return name if name.startswith(root) else ""
+    return ""
 
 class Watched(type(os.environ)):
     def __getitem__(self, key):

@@ -47,7 +47,7 @@ class LiveRun:
         self.order = order
         self.cancel = CancelToken()
         self._lock = threading.Lock()
-        self._asked = time.perf_counter()
+        self._began = time.perf_counter()
         self._ended: float | None = None
         self._status: RunStatus = "running"
         self._preparing = ""
@@ -58,9 +58,10 @@ class LiveRun:
         self._notices: list[str] = []
 
     def preparing(self, words: str) -> None:
-        """Say what is done before the run can begin; an empty text when it begins."""
+        """Say what is done before the run can begin; an empty text when it begins, which starts its clock."""
         with self._lock:
             self._preparing = words
+            self._began = time.perf_counter()
 
     def take(self, event: BaseEvent) -> None:
         """Add one event of the run."""
@@ -102,7 +103,7 @@ class LiveRun:
                 run_id=self.order.run_id,
                 method_title=self.order.title,
                 status=self._status,
-                elapsed=(self._ended or time.perf_counter()) - self._asked,
+                elapsed=(self._ended or time.perf_counter()) - self._began,
                 place=place,
                 preparing=self._preparing,
                 stages=tuple(self._stages),

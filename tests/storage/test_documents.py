@@ -3,7 +3,7 @@
 import math
 import time
 from datetime import date
-from pathlib import PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -125,7 +125,7 @@ def test_numbers_in_meta_that_json_does_not_have_become_null(store: Store) -> No
 
 
 def test_dates_and_paths_in_meta(store: Store) -> None:
-    item = question().model_copy(update={"meta": {"on": date(2026, 11, 30), "of": PurePosixPath("a/b"), 1: {2}}})
+    item = question().model_copy(update={"meta": {"on": date(2026, 11, 30), "of": Path("a/b"), 1: {2}}})
     store.runs.begin(header(question=item))
     assert store.runs.get("r1").question.meta == {"on": "2026-11-30", "of": "a/b", "1": [2]}
 

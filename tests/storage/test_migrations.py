@@ -82,7 +82,7 @@ def test_a_step_that_fails_leaves_no_trace_of_itself(tmp_path: Path) -> None:
 
 def test_two_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
     code = "import sys; from storage.store import Store; Store.open(sys.argv[1]).close()"
-    processes = [python(code, tmp_path / "mdqa.db") for _ in range(3)]
+    processes = [python(code, tmp_path / "mdqa.db") for _ in range(2)]
     for process in processes:
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors

@@ -12,7 +12,7 @@ import pytest
 
 from mdqa.errors import StorageError
 from storage.store import Store
-from tests.storage.builders import REPOSITORY, complete, header, python
+from tests.storage.builders import REPOSITORY, complete, header, python, question
 
 
 def test_open_makes_folders_and_keeps_what_was_stored(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs POSIX users")
-@pytest.mark.parametrize("name", ["new.db", "old.db", "below/new.db"])
-def test_path_without_permission(open_folder: Path, name: str) -> None:
+def test_path_without_permission(open_folder: Path) -> None:
+    paths = [open_folder / name for name in ("new.db", "old.db", "below/new.db")]
     Store.open(open_folder / "old.db").close()
     (open_folder / "old.db").chmod(0o444)
     open_folder.chmod(0o555)
@@ -94,17 +94,19 @@ def test_path_without_permission(open_folder: Path, name: str) -> None:
         from mdqa.errors import StorageError
         if os.getuid() == 0:
             os.setuid(65534)  # root may write anywhere, so be nobody
-        try:
-            Store.open(sys.argv[1])
-        except StorageError as error:
-            print(error)
+        for path in sys.argv[1:]:
+            try:
+                Store.open(path)
+            except StorageError as error:
+                print(error)
     """
-    process = python(code, open_folder / name)
+    process = python(code, *paths)
     text, errors = process.communicate(timeout=60)
     open_folder.chmod(0o755)
-    assert "cannot be" in text, errors
-    assert str(open_folder) in text
-    assert "choose another path" in text
+    messages = text.splitlines()
+    assert len(messages) == 3, errors
+    assert all("cannot be" in message and "choose another path" in message for message in messages)
+    assert all(str(path.parent) in message for path, message in zip(paths, messages, strict=True))
 
 
 def test_closed_store_says_so(tmp_path: Path) -> None:
@@ -194,3 +196,27 @@ def test_importing_opens_nothing() -> None:
     text, errors = process.communicate(timeout=60)
     assert text.strip() == "False False", errors
     assert not list(REPOSITORY.glob("*.db"))
+
+
+def test_full_disk_is_said_and_nothing_is_lost(store: Store) -> None:
+    store.runs.begin(header())
+    with store.read() as db:
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
+    with store.read() as db:  # as if the disk held nothing more
+        db.execute(f"PRAGMA max_page_count={pages}")
+    long = question().model_copy(update={"question": "long " * 100_000})
+    with pytest.raises(StorageError, match=r"mdqa\.db cannot be written \(database or disk is full\); free some space"):
+        store.runs.begin(header("r2", question=long))
+    assert [row.id for row in store.runs.list()] == ["r1"]
+    assert store.runs.get("r1") == header()
+
+
+def test_damaged_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "mdqa.db"
+    with Store.open(path) as store:
+        store.runs.begin(header())
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\x55" * (len(data) - 4096)
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match="is damaged or no SQLite database"):
+        Store.open(path)

@@ -185,7 +185,7 @@ def build_result_panel(context: Context) -> ResultPanel:
         run = gr.Radio([], label="Run", visible=False, elem_id="mdqa-run-choice")
         head = gr.HTML(apply_default_css=False)
         with gr.Tabs(elem_classes="mdqa-result-tabs"):
-            with gr.Tab("Evidence flow", id="flow"):
+            with gr.Tab("Flow", id="flow"):
                 flow = gr.HTML(apply_default_css=False, elem_id="mdqa-flow")
             with gr.Tab("Documents", id="documents"):
                 highlight = gr.Dropdown([], label="Highlight in the text", visible=False)

@@ -91,8 +91,8 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def count(value: int) -> str:
-    """A whole number with thin thousands marks."""
-    return f"{value:,}".replace(",", "\u202f")
+    """A whole number with thousands marks: 12,345."""
+    return f"{value:,}"
 
 
 def seconds(value: float) -> str:

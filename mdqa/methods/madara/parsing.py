@@ -29,7 +29,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _TEXT = {"type": "string", "maxLength": 120}
 _SCORE = {"type": "integer", "minimum": 0, "maximum": 5}
 _CONFIDENCE = {"type": "integer", "minimum": 1, "maximum": 5}
-_STEPS = {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 5}
+_STEPS = {"type": "array", "items": _TEXT, "minItems": 5, "maxItems": 5}
 
 
 @dataclass(frozen=True)
