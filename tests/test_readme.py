@@ -21,7 +21,8 @@ IGNORED = {"__init__.py", "__pycache__"}
 def requirements() -> dict[str, str]:
     """Pinned version by package."""
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    pairs = (line.split("==") for line in lines if line.strip() and not line.startswith("#"))
+    wanted = [line.partition("#")[0].strip() for line in lines]
+    pairs = (line.split("==") for line in wanted if line)
     return {name.strip(): version.strip() for name, version in pairs}
 
 

@@ -118,10 +118,13 @@ def start_runs(
     blocked = obstacles(context, list(choices), model, choices)
     if blocked:
         raise CapabilityError(" ".join(blocked))
+    known = {(found.method, found.name) for found in context.profiles(model)}
+    if profile and profile not in {name for _, name in known}:
+        raise ConfigError(f"there is no profile {profile!r} for {model}")
     ids = []
     for name, config in choices.items():
         cls = method_class(name)
-        own = profile if cls.uses_profile else ""
+        own = profile if (name, profile) in known else ""
         order = Order(new_run_id(), name, cls.title, config, item, model, own, seed, overflow)  # type: ignore[arg-type]
         ids.append(context.engine.submit(order))
     return ids

@@ -17,10 +17,9 @@ from mdqa.settings import Settings
 from storage.store import Store
 from ui.engine import Engine
 
-
 SCRIPTED_NOTE = (
-    "No model at all: replies are read off the prompt by counting shared words. For tests of the screen and the methods; "
-    "its answers and numbers mean nothing."
+    "No model at all: replies are read off the prompt by counting shared words. It serves tests of the page and of the "
+    "methods; its answers and numbers mean nothing."
 )
 
 

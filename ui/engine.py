@@ -241,11 +241,11 @@ class Engine:
         order = run.order
         try:
             backend = self._ready(order.model, run)
+            profile = self._find_profile(order.method, backend.model, order.profile)
         except MdqaError as problem:
             self._refuse(run, problem)
             return
         run.preparing("")
-        profile = self._find_profile(order.method, backend.model, order.profile)
         tools = Tools(backend, self._shared_encoder, profile)
         header = begin(order.method, order.config, order.item, tools, seed=order.seed, run_id=order.run_id)
         self._store.runs.begin(header)
@@ -295,7 +295,7 @@ class Engine:
 
 
 def correctness(run: RunResult) -> bool | None:
-    """Whether the answer contains an expected one (best-subspan EM); None where none is known or the run did not end."""
+    """Whether the answer contains an expected one (best-subspan EM); None if none is known or the run failed."""
     if not run.question.answers or run.status != "ok":
         return None
     return best_subspan_em(run.answer, run.question.answers) > 0

@@ -44,7 +44,9 @@ def _field(name: str, info: FieldInfo) -> FormField:
     low, high = _limits(info)
     shown = ", ".join(_show(part) for part in default) if kind == "list" and default is not None else default
     label = info.title or name.replace("_", " ")
-    return FormField(name, label[:1].upper() + label[1:], _help(info, low, high), kind, shown, choices, low, high, optional)
+    return FormField(
+        name, label[:1].upper() + label[1:], _help(info, low, high), kind, shown, choices, low, high, optional
+    )
 
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:

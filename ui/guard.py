@@ -28,6 +28,20 @@ def explained(problem: BaseException) -> str:
 
 def guarded(handler: Callable[..., Any]) -> Callable[..., Any]:
     """The handler with its errors turned into a message on the page. Gradio shows messages as HTML: escape them."""
+    if inspect.isasyncgenfunction(handler):
+
+        @functools.wraps(handler)
+        async def flow(*values: Any, **more: Any) -> Any:
+            try:
+                async for update in handler(*values, **more):
+                    yield update
+            except gr.Error:
+                raise
+            except Exception as problem:
+                raise gr.Error(escape(explained(problem)), print_exception=False) from None
+
+        return flow
+
     if inspect.isgeneratorfunction(handler):
 
         @functools.wraps(handler)

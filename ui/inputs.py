@@ -25,7 +25,7 @@ MAX_LOADED = 5_000
 
 @dataclass(frozen=True)
 class LoadedFile:
-    """The questions of an uploaded file, what of it could not be used (``refused``) and what looks odd (``notices``)."""
+    """The questions of an uploaded file, what was left out (``refused``) and what looks odd (``notices``)."""
 
     name: str
     questions: tuple[Question, ...] = ()
@@ -133,7 +133,9 @@ def finished_item(draft: Draft, question: str, answers: str, gold: Sequence[str]
         raise InputError(f"has {len(words):,} characters; at most {MAX_QUESTION:,} are taken", place="Question")
     if not draft.item.documents:
         why = f" ({draft.refused[0].place} {draft.refused[0].reason})" if draft.refused else ""
-        raise InputError(f"there are none to read: choose an example, paste some or load a file{why}", place="Documents")
+        raise InputError(
+            f"there are none to read: choose an example, paste some or load a file{why}", place="Documents"
+        )
     expected = tuple(line.strip() for line in clean(answers).splitlines() if line.strip())
     if len(expected) > MAX_ANSWERS or any(len(line) > MAX_ANSWER for line in expected):
         raise InputError(f"at most {MAX_ANSWERS} of {MAX_ANSWER:,} characters each are taken", place="Answers")

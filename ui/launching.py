@@ -17,10 +17,14 @@ MAX_UPLOAD = "64mb"
 def read_settings(arguments: Sequence[str] | None = None) -> Settings:
     """Settings from MDQA_* variables with what the command line says instead; ConfigError names a bad variable."""
     given = Settings.from_environment()
-    parser = argparse.ArgumentParser(prog="app.py", description="Serve the page. Every option has a variable MDQA_<NAME>.")
+    parser = argparse.ArgumentParser(
+        prog="app.py", description="Serve the page. Every option has a variable MDQA_<NAME>."
+    )
     parser.add_argument("--model", default=given.model, help="builtin, a Hugging Face id or a folder")
     parser.add_argument("--device", default=given.device, help="auto, cpu, cuda or cuda:N (default: %(default)s)")
-    parser.add_argument("--dtype", default=given.dtype, help="auto, float32, bfloat16 or float16 (default: %(default)s)")
+    parser.add_argument(
+        "--dtype", default=given.dtype, help="auto, float32, bfloat16 or float16 (default: %(default)s)"
+    )
     parser.add_argument("--host", default=given.host, help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=_port, default=given.port, help="port (default: %(default)s)")
     parser.add_argument("--database", type=Path, default=given.database, help="SQLite file (default: %(default)s)")
@@ -43,11 +47,12 @@ def start_log() -> None:
 
 def launch_options(settings: Settings) -> dict[str, Any]:
     """Gradio's switches: nothing public, nothing recorded in the browser, no fault's text on the page."""
+    database = settings.database.expanduser().absolute()
     return {
         "server_name": settings.host,
         "server_port": settings.port,
         "auth": (settings.user, settings.password) if settings.user and settings.password else None,
-        "blocked_paths": [str(settings.database.expanduser().absolute().parent)],
+        "blocked_paths": [str(database) + end for end in ("", "-wal", "-shm")],
         "max_file_size": MAX_UPLOAD,
         "run_history": False,
         "ssr_mode": False,

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mdqa.benchmarks.fields import Item, Problem, Reader, at, clean_text, clean_value, problem_of
+from mdqa.benchmarks.fields import Item, Problem, Reader, at, clean_text, clean_value, first_notices, problem_of
 from mdqa.benchmarks.files import records
 from mdqa.benchmarks.pasted import parse_pasted
 from mdqa.errors import InputError
@@ -23,6 +23,10 @@ from mdqa.registry import READERS
 from mdqa.registry import load as load_entry
 
 __all__ = ["Loaded", "Problem", "clean_text", "load", "load_bytes", "parse_pasted", "read_questions"]
+
+
+MAX_ERRORS = 1000
+"""After so many records that cannot be used, :func:`load` stops: the file is of another kind."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +107,16 @@ def _raise_errors(items: Iterator[Item]) -> Iterator[Question]:
 def _collect(items: Iterator[Item], limit: int | None) -> Loaded:
     questions: list[Question] = []
     problems: list[Problem] = []
+    errors = 0
     if limit is not None and limit <= 0:
         return Loaded((), ())
     for item in items:
         if isinstance(item, Problem):
             problems.append(item)
+            errors += item.severity == "error"
+            if errors >= MAX_ERRORS:
+                problems.append(Problem(item.place, f"{errors:,} records cannot be used; reading stopped here"))
+                break
             continue
         questions.append(item)
         if len(questions) == limit:
@@ -184,8 +193,8 @@ def _checked(
         yield problem_of(error)
         return
     first_places[item.id] = place
-    yield from notices
-    yield from _repeated(item.documents, place)
+    yield from first_notices(notices, place)
+    yield from first_notices(_repeated(item.documents, place), place)
     yield item
 
 

@@ -15,6 +15,7 @@ with a message that says so.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any
 
 from mdqa.benchmarks.fields import (
@@ -33,7 +34,7 @@ from mdqa.errors import InputError
 from mdqa.records import Question
 
 _EVIDENCE = ("evidence_sentence", "evidence_sentences", "context", "documents", "ctxs", "evidence")
-_LABELS = {"SUPPORTED": "SUPPORTS", "REFUTED": "REFUTES"}
+_LABELS = MappingProxyType({"SUPPORTED": "SUPPORTS", "REFUTED": "REFUTES"})
 
 Passage = tuple[str, str, bool | None]
 

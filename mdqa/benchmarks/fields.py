@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from mdqa.errors import InputError
@@ -14,6 +15,9 @@ from mdqa.records import Document, Question
 
 MAX_DEPTH = 64
 """Deepest nesting of lists and objects in a record."""
+
+MAX_NOTICES = 20
+"""Most notices about one record; what more there is is counted."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -28,6 +32,15 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
+
+
+def first_notices(notices: Iterable[Problem], place: str) -> Iterator[Problem]:
+    """The first MAX_NOTICES of a record's notices and the number of the others."""
+    notices = iter(notices)
+    yield from islice(notices, MAX_NOTICES)
+    more = sum(1 for _ in notices)
+    if more:
+        yield Problem(place, f"{more:,} further notices of this kind", "notice")
 
 
 def problem_of(error: InputError) -> Problem:

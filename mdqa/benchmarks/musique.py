@@ -50,16 +50,17 @@ def read(record: Record, place: str) -> Iterator[Item]:
                 bool_field(paragraph, "is_supporting", where),
             )
         )
-    answers = (
+    given = (
         *answers_in(record.get("answer"), place, "answer"),
         *answers_in(record.get("answer_aliases"), place, "answer_aliases"),
     )
+    answers = tuple(dict.fromkeys(given))
     answerable = bool_field(record, "answerable", place) is not False
     meta = rest(record, ("id", "question", "answer", "answer_aliases", "paragraphs"))
     yield Question(
         id=id_field(record, "id", place, derived_id("musique", question)),
         question=question,
-        answers=tuple(dict.fromkeys(answers)) if answerable else (),
+        answers=answers if answerable else (),
         documents=passages(found),
         meta={"dataset": "musique", **meta, **({} if answerable else {"unanswerable_reference": list(answers)})},
     )

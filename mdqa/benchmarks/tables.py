@@ -12,6 +12,7 @@ import csv
 import json
 from collections.abc import Iterator
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from mdqa.benchmarks.fields import Problem, at, problem_of
@@ -21,7 +22,7 @@ from mdqa.errors import InputError
 MAX_CELL = 64 * 2**20
 """Longest cell in characters; the csv module's own limit of 131,072 is too small for a document list."""
 
-_GOLD = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": None}
+_GOLD = MappingProxyType({"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": None})
 
 Row = tuple[int, dict[str, str]]
 

@@ -16,7 +16,16 @@ def test_there_are_about_twelve_with_different_names() -> None:
     assert len(ALL) >= 12
     assert len({item.name for item in ALL}) == len(ALL)
     assert len({item.question.id for item in ALL}) == len(ALL)
-    kinds = {"single_hop", "two_hop", "conflict", "outdated", "unanswerable", "middle_of_twenty", "near_duplicates", "numeric"}
+    kinds = {
+        "single_hop",
+        "two_hop",
+        "conflict",
+        "outdated",
+        "unanswerable",
+        "middle_of_twenty",
+        "near_duplicates",
+        "numeric",
+    }
     assert kinds <= {item.name for item in ALL}
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
-import mdqa.benchmarks.files as files
 from mdqa.benchmarks.base import Loaded, load, load_bytes, read_questions
+from mdqa.benchmarks.streams import MAX_RECORD
 from mdqa.errors import InputError
 
 
@@ -111,7 +112,9 @@ def test_a_missing_field_is_named_with_what_there_is() -> None:
 def test_an_id_used_twice_names_both_places() -> None:
     loaded = load_bytes(line(1) + line(2) + line(1), "a.jsonl")
     assert ids(loaded) == ["q1", "q2"]
-    assert messages(loaded) == ["a.jsonl, line 3, field 'id': 'q1' was used before, at a.jsonl, line 1; ids must differ"]
+    assert messages(loaded) == [
+        "a.jsonl, line 3, field 'id': 'q1' was used before, at a.jsonl, line 1; ids must differ"
+    ]
 
 
 def test_repeated_documents_are_used_and_noticed() -> None:
@@ -192,7 +195,12 @@ def test_a_cut_array_keeps_what_came_before() -> None:
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"[{} {}]", "expected ','"), (b"[{},]", "broken JSON"), (b"[{}] x", "something follows"), (b'[{"a" 1}]', "broken")],
+    [
+        (b"[{} {}]", "expected ','"),
+        (b"[{},]", "broken JSON"),
+        (b"[{}] x", "something follows"),
+        (b'[{"a" 1}]', "broken"),
+    ],
 )
 def test_broken_arrays(data: bytes, message: str) -> None:
     assert any(message in text for text in messages(load_bytes(data, "a.json")))
@@ -237,7 +245,7 @@ def test_places_that_are_no_files(tmp_path: Path) -> None:
 
 
 def test_a_cut_gzip_file_keeps_its_whole_lines() -> None:
-    noise = [record(i, documents=[__import__("hashlib").sha256(bytes([i % 256])).hexdigest() * 9]) for i in range(2000)]
+    noise = [record(i, documents=[hashlib.sha256(i.to_bytes(2)).hexdigest() * 9]) for i in range(2000)]
     packed = gzip.compress(b"".join(json.dumps(item).encode() + b"\n" for item in noise))
     loaded = load_bytes(packed[: len(packed) * 3 // 4], "a.jsonl.gz")
     assert 0 < len(loaded.questions) < 2000
@@ -251,28 +259,38 @@ def test_a_damaged_gzip_file() -> None:
     assert "gzip file" in messages(load_bytes(bytes(packed), "a.jsonl.gz"))[-1]
 
 
-def test_a_huge_line_is_left_out_and_the_next_is_read(monkeypatch_free_limit: int) -> None:
-    long = line(2, documents=["word " * (monkeypatch_free_limit // 4)])
+def test_a_huge_line_is_left_out_and_the_next_is_read() -> None:
+    long = line(2, documents=["word " * (MAX_RECORD // 4)])
     loaded = load_bytes(line(1) + long + line(3), "a.jsonl")
     assert ids(loaded) == ["q1", "q3"]
-    assert messages(loaded) == [f"a.jsonl, line 2: the line is longer than {files.MAX_RECORD // 2**20} MB"]
+    assert messages(loaded) == [f"a.jsonl, line 2: the line is longer than {MAX_RECORD // 2**20} MB"]
 
 
-@pytest.fixture
-def monkeypatch_free_limit() -> int:
-    return files.MAX_RECORD
-
-
-@pytest.mark.parametrize("filler", [b"\x20", b"\n", b"x"])
-def test_a_gzip_bomb_is_stopped(filler: bytes) -> None:
-    bomb = gzip.compress(filler * (200 * 2**20))
-    assert len(bomb) < 300_000
+@pytest.mark.parametrize(
+    ("filler", "message"),
+    [
+        (b" ", "times its size"),
+        (b"x", "times its size"),
+        (b"\n", "more than 100,000 blank lines in a row"),
+        (b"x\n", "1,000 records cannot be used; reading stopped here"),
+        (b"[\n", "nested too deep"),
+    ],
+)
+def test_a_gzip_bomb_is_stopped(filler: bytes, message: str) -> None:
+    bomb = gzip.compress(filler * (200 * 2**20 // len(filler)))
+    assert len(bomb) < 500_000
     tracemalloc.start()
-    (message,) = messages(load_bytes(bomb, "a.jsonl.gz"))[-1:]
+    text = messages(load_bytes(bomb, "a.jsonl.gz"))[-1]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert "times its size" in message
-    assert peak < 4 * files.MAX_RECORD
+    assert message in text
+    assert peak < 4 * MAX_RECORD
+
+
+def test_many_notices_about_one_record_are_counted() -> None:
+    loaded = load_bytes(line(1, documents=["same"] * 50), "a.jsonl")
+    assert len(loaded.notices) == 21
+    assert messages(loaded)[-1] == "a.jsonl, line 1: 29 further notices of this kind"
 
 
 def test_reading_lines_takes_no_more_memory_for_more_lines(tmp_path: Path) -> None:
@@ -280,14 +298,14 @@ def test_reading_lines_takes_no_more_memory_for_more_lines(tmp_path: Path) -> No
         path = tmp_path / f"{count}.jsonl"
         with path.open("wb") as out:
             for i in range(count):
-                out.write(line(i, documents=["word " * 2000]))
+                out.write(line(i, documents=["word " * 1000]))
         tracemalloc.start()
         assert sum(1 for _ in read_questions(path)) == count
         result = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return result
 
-    assert peak(600) < peak(100) + 300_000  # 500 further records have 5 MB
+    assert peak(300) < peak(50) + 300_000  # 250 further records have more than 1 MB
 
 
 def test_limits_are_kept() -> None:
@@ -315,7 +333,7 @@ def test_csv_with_one_question_per_row() -> None:
     assert first.meta == {"topic": "x"}
     assert (second.answers, [d.text for d in second.documents]) == (("a|b",), ["Here it\nis.", "There."])
     (message,) = messages(loaded)
-    assert message.startswith("a.csv, line 6, field 'documents': broken JSON")
+    assert message.startswith("a.csv, line 7, field 'documents': broken JSON")
 
 
 def test_csv_with_one_document_per_row() -> None:

@@ -59,7 +59,11 @@ SQUAD = {
                 {
                     "context": f"Paragraph {i} speaks of ships.",
                     "qas": [
-                        {"id": f"s{i}", "question": f"What is in {i}?", "answers": [{"text": "ships", "answer_start": 22}]}
+                        {
+                            "id": f"s{i}",
+                            "question": f"What is in {i}?",
+                            "answers": [{"text": "ships", "answer_start": 22}],
+                        }
                     ],
                 }
                 for i in range(14)
@@ -220,7 +224,7 @@ def test_a_format_can_be_named() -> None:
     assert one(FEVER, format="fever").question == "Java is an island."
     (problem,) = load_bytes(json.dumps(FEVER).encode(), "x.jsonl", format="musique").problems
     assert "field 'question': is missing; the record has the fields id, label, claim" in str(problem)
-    with pytest.raises(ConfigError, match="unknown format 'trivia'.*lost_in_the_middle"):
+    with pytest.raises(ConfigError, match=r"unknown format 'trivia'.*lost_in_the_middle"):
         load_bytes(b"{}", "x.jsonl", format="trivia")
     with pytest.raises(ConfigError, match="unknown format"):
         next(read_questions("nowhere.jsonl", format="trivia"))

@@ -74,7 +74,7 @@ def test_a_mismatch_names_its_line(tmp_path: Path) -> None:
 
 
 def test_an_unknown_metric_is_a_config_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="line 2.*'bleu'.*best_subspan_em"):
+    with pytest.raises(ConfigError, match=r"line 2.*'bleu'.*best_subspan_em"):
         list(check_cases(_cases(tmp_path, GOOD, GOOD.replace('"f1"', '"bleu"'))))
 
 

@@ -1,6 +1,7 @@
 """From nothing, and from version 1, to the newest schema."""
 
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,26 @@ def test_a_step_that_fails_leaves_no_trace_of_itself(tmp_path: Path) -> None:
     migrations.migrate(db)
     assert len(migrations.migrations().applied(db)) == len(migrations.STEPS)
     db.close()
+
+
+def test_many_threads_open_a_new_file_at_once(tmp_path: Path) -> None:
+    for attempt in range(5):
+        path, start, errors = tmp_path / f"{attempt}.db", threading.Barrier(6), []
+
+        def work(path: Path = path, start: threading.Barrier = start, errors: list[Exception] = errors) -> None:
+            start.wait(10)
+            try:
+                Store.open(path).close()
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert not errors
+        assert applied(path) == [step.__name__ for step in migrations.STEPS]
 
 
 def test_two_processes_open_a_new_file_at_once(tmp_path: Path) -> None:

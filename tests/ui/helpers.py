@@ -25,7 +25,9 @@ def scripted_profiles() -> tuple[Profile, ...]:
     table = {"n": 8, "scores": np.linspace(0.0, 0.5, 16).reshape(4, 4).tolist()}
     common = {"model": SCRIPTED, "data": "by hand", "n": 8, "seed": 0, "created": CREATED}
     cafe = Profile(name="hand", method="cafe", values={"coarse": table, "fine": table}, **common)
-    madara = Profile(name="hand", method="madara", values={"rho": [0.28, 0.09, 0.01], "nf": {"em_squad": 0.907}}, **common)
+    madara = Profile(
+        name="hand", method="madara", values={"rho": [0.28, 0.09, 0.01], "nf": {"em_squad": 0.907}}, **common
+    )
     return cafe, madara
 
 

@@ -76,5 +76,8 @@ def build_model_picker(context: Context) -> ModelPicker:
 
 def _profile_choices(context: Context, model: str) -> list[tuple[str, str]]:
     """Automatic first, then the stored and packaged profiles for this model by name."""
-    names = {profile.name: f"{profile.name} ({profile.method}, n = {profile.n})" for profile in context.profiles(model)}
-    return [("Automatic: the newest that fits", AUTOMATIC), *((label, name) for name, label in names.items())]
+    methods: dict[str, list[str]] = {}
+    for profile in context.profiles(model):
+        methods.setdefault(profile.name, []).append(profile.method)
+    named = [(f"{name} ({', '.join(dict.fromkeys(of))})", name) for name, of in methods.items()]
+    return [("Automatic: the newest that fits", AUTOMATIC), *named]

@@ -207,7 +207,11 @@ def _preview(context: Context, draft: Draft, gold: Sequence[str]) -> str:
     documents = draft.item.documents
     counted = _tokens(context, documents)
     return preview(
-        documents, draft.refused, tokens=counted[0] if counted else None, window=counted[1] if counted else None, gold=gold
+        documents,
+        draft.refused,
+        tokens=counted[0] if counted else None,
+        window=counted[1] if counted else None,
+        gold=gold,
     )
 
 
@@ -215,5 +219,3 @@ def _tokens(context: Context, documents: Sequence[Document]) -> tuple[int, int] 
     if sum(len(document.text) for document in documents) > COUNTED:
         return None
     return context.engine.count_tokens([document_segment(i, d).text for i, d in enumerate(documents, 1)])
-
-

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +12,7 @@ import gradio as gr
 
 from mdqa.errors import ConfigError, MdqaError
 from storage.runs import UnknownRun
-from ui.actions import follow, load_view, obstacles, run_id_from, snapshots, start_runs, stop, title_of
+from ui.actions import LOOK_EVERY, load_view, obstacles, run_id_from, snapshots, start_runs, stop, title_of
 from ui.components.method_picker import build_method_picker
 from ui.components.model_picker import build_model_picker
 from ui.components.question_input import build_question_input
@@ -32,17 +33,24 @@ WELCOME = """
 <li><strong>Take an example</strong> on the left, or paste documents, or load a file.</li>
 <li><strong>Choose a method.</strong> DuQUAD lets two agents and a judge read; MADARA routes between four treatments of
 scored documents; CAFE looks at the model's own attention. The baselines answer directly or retrieve first.</li>
-<li><strong>Run</strong>, and watch each stage. Every document keeps its scores and the reason why it stayed or went.</li>
+<li><strong>Run</strong>, and watch each stage. Every document keeps its scores and the reason why it stayed or
+went.</li>
 </ol>
 <p class="mdqa-note">Every run is kept under its own address and listed in History.</p>
 </div>
 """
 
-SET_ADDRESS = (
-    "watch('value', () => { const run = element.querySelector('[data-address]');"
-    " if (run) history.replaceState(null, '', run.dataset.address); });"
-)
-"""Puts the address of the run that is shown into the browser's address bar."""
+SET_ADDRESS = """
+let shown = "";
+watch("value", () => {
+  const address = element.querySelector("[data-address]")?.dataset.address;
+  if (!address || address === shown) return;
+  shown = address;
+  history.replaceState(null, "", address);
+  if (innerWidth < 900) element.scrollIntoView({ block: "start" });
+});
+"""
+"""Puts the address of the run that is shown into the address bar and, on a narrow page, the run into view."""
 
 
 def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
@@ -64,7 +72,7 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     controls = [live, panel.box, running, run, halt]
     asked = {*question.inputs, *methods.inputs, *model.inputs}
 
-    def start(values: Mapping[Any, Any]) -> Iterator[list[Any]]:
+    async def start(values: Mapping[Any, Any]) -> AsyncIterator[list[Any]]:
         yield [message("Checking the question …"), gr.Column(visible=False), [], *_buttons(busy=True)]
         try:
             ids = start_runs(
@@ -79,16 +87,20 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         except MdqaError as problem:
             yield [message(explained(problem), "bad"), gr.skip(), [], *_buttons(busy=False)]
             return
-        yield from watch(ids)
+        async for update in watch(ids):
+            yield update
 
-    def watch(ids: list[str]) -> Iterator[list[Any]]:
-        before = ""
-        for now in follow(context, ids):
-            shown = _with_address(live_panel(now), ids)
-            if shown != before:
-                yield [shown, gr.skip(), ids, *_buttons(busy=True)]
-            before = shown
-        yield [before, gr.skip(), ids, *_buttons(busy=False)]
+    async def watch(ids: list[str]) -> AsyncIterator[list[Any]]:
+        """Looks without holding a thread, so that many people can watch at once."""
+        before, now = "", snapshots(context, ids)
+        while not all(snapshot.finished for snapshot in now):
+            drawn = _with_address(live_panel(now), ids)
+            if drawn != before:
+                yield [drawn, gr.skip(), ids, *_buttons(busy=True)]
+            before = drawn
+            await asyncio.sleep(LOOK_EVERY)
+            now = snapshots(context, ids)
+        yield [_with_address(live_panel(now), ids), gr.skip(), ids, *_buttons(busy=False)]
 
     def show(ids: Sequence[str]) -> list[Any]:
         """The finished runs, the first one in front; nothing where the start was refused."""
@@ -108,7 +120,7 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         except MdqaError as problem:
             return obstacle_view([str(problem)])
 
-    def open_page(request: gr.Request) -> Iterator[list[Any]]:
+    async def open_page(request: gr.Request) -> AsyncIterator[list[Any]]:
         """The run (or runs, parted by commas) of the address; goes on watching one that is still working."""
         given = str(dict(request.query_params).get("run", ""))
         if not given:
@@ -118,7 +130,8 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
             ids = [run_id_from(part) for part in re.split(r"[,\s]+", given) if part][:MAX_SHOWN_RUNS]
             active = [snapshot.run_id for snapshot in snapshots(context, ids) if not snapshot.finished]
             if active:
-                yield from watch(ids)
+                async for update in watch(ids):
+                    yield update
             else:
                 for run_id in ids:
                     load_view(context, run_id)
@@ -160,5 +173,3 @@ def _titles(context: Context, ids: Sequence[str]) -> list[tuple[str, str]]:
         with suppress(UnknownRun):
             found.append((title_of(context.store.runs.row(run_id).method), run_id))
     return found
-
-

@@ -101,7 +101,7 @@ def _signals(run: RunResult, document_id: str, calls: Mapping[int, ModelCall]) -
                 continue
             rows.append(_signal(stage, signal, scores, document_id))
             index = stage.calls.get(signal, {}).get(document_id)
-            if index in calls:
+            if index is not None and index in calls:
                 behind.setdefault(index, []).append(signal.replace("_", " "))
     if not rows:
         return text("p", "No stage scored this document.", "mdqa-note")
@@ -141,7 +141,11 @@ def _raw(behind: Mapping[int, Sequence[str]], calls: Mapping[int, ModelCall]) ->
         call = calls[index]
         head = f"{', '.join(signals)}: call {index + 1}"
         cut = " …" if len(call.output) > MAX_RAW else ""
-        words = call.output[:MAX_RAW] + cut if call.output else "(this call reads numbers from the model, it writes no text)"
+        words = (
+            call.output[:MAX_RAW] + cut
+            if call.output
+            else "(this call reads numbers from the model, it writes no text)"
+        )
         parts.append(text("h4", head) + text("pre", words))
     return details("What the model said behind these scores", "".join(parts), "mdqa-raw") if parts else ""
 

@@ -82,9 +82,7 @@ def _wrapped(title: str, characters: int) -> list[str]:
     return lines or [""]
 
 
-def _path(
-    run: RunResult, index: int, document: Document, row: float, column: float, last: Stage | None
-) -> list[_Node]:
+def _path(run: RunResult, index: int, document: Document, row: float, column: float, last: Stage | None) -> list[_Node]:
     name = f"{index + 1}. {short(document.title or document.text, 70)}" + (" (gold)" if document.gold else "")
     nodes = [_Node(LEFT, TOP + row * index, "start", name)]
     for position, stage in enumerate(run.stages, 1):

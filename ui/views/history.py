@@ -16,7 +16,9 @@ def history_list(rows: Sequence[RunRow], total: int, first: int, titles: Mapping
             return empty("Nothing on this page", "Go back a page or loosen the filter.")
         return empty("No runs here yet", "Ask a question on the Ask page, or loosen the filter; every run is kept.")
     note = f"Runs {count(first + 1)} to {count(first + len(rows))} of {plural(total, 'run')}, newest first."
-    head = "".join(text("th", h, scope="col") for h in ("When (UTC)", "Question", "Method", "Answer", "State", "Time", ""))
+    head = "".join(
+        text("th", h, scope="col") for h in ("When (UTC)", "Question", "Method", "Answer", "State", "Time", "")
+    )
     body = "".join(_row(row, titles.get(row.method, row.method)) for row in rows)
     grid = f'<table class="mdqa-table history"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     return text("p", note, "mdqa-note") + element("div", grid, "mdqa-scroll", tabindex="0")

@@ -37,7 +37,7 @@ class Snapshot:
     place: int = 0
     preparing: str = ""
     stages: tuple[StageView, ...] = ()
-    cost: Cost = Cost()
+    cost: Cost = field(default_factory=Cost)
     scores: tuple[tuple[str, Mapping[str, DocumentScore]], ...] = ()
     writing: str = ""
     role: str = ""

@@ -41,7 +41,9 @@ def text(name: str, content: object, classes: str = "", **attributes: object) ->
 
 def details(summary: str, inner: str, classes: str = "", *, opened: bool = False) -> str:
     """A part that opens on click or Enter; both arguments are ready HTML."""
-    return f'<details class="{escape(classes)}"{" open" if opened else ""}><summary>{summary}</summary>{inner}</details>'
+    return (
+        f'<details class="{escape(classes)}"{" open" if opened else ""}><summary>{summary}</summary>{inner}</details>'
+    )
 
 
 def badge(label: str, kind: str = "", title: str = "") -> str:

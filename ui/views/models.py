@@ -44,11 +44,7 @@ def model_card(card: ModelCard) -> str:
         billions, millions = f"{card.parameters / 1e9:.1f} billion", f"{card.parameters / 1e6:.0f} million"
         size = billions if card.parameters >= 1e9 else millions
         known = {"Size": f"{size} parameters", "Window": f"{count(card.window)} tokens", "Needs": card.needs}
-    inner = (
-        facts(known)
-        + element("div", labels, "mdqa-badges")
-        + text("p", card.note, "mdqa-note")
-    )
+    inner = facts(known) + element("div", labels, "mdqa-badges") + text("p", card.note, "mdqa-note")
     return element("div", inner, "mdqa-model-card", aria_label=f"About {card.name}", role="group")
 
 

@@ -52,7 +52,9 @@ def preview(
             )
         )
     rows = "".join(_row(i, d, repeated, d.id in gold) for i, d in enumerate(documents[:MAX_LISTED], 1))
-    parts.append(details(f"Look at the {plural(len(documents), 'document')}", element("ol", rows, "mdqa-list"), "mdqa-more"))
+    parts.append(
+        details(f"Look at the {plural(len(documents), 'document')}", element("ol", rows, "mdqa-list"), "mdqa-more")
+    )
     return element("div", "".join(parts), "mdqa-preview")
 
 

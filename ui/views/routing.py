@@ -8,6 +8,17 @@ from mdqa.records import Document, Opinion, Routing, RunResult
 from ui.views.ledger import STATUS_WORDS
 from ui.views.markup import badge, element, empty, escape, message, number, short, table, text
 
+MEASURES: Mapping[str, str] = {
+    "EM_NF": "No-Filter accuracy",
+    "rho1": "ρ₁ (shuffled)",
+    "rho2": "ρ₂ (contradicted)",
+    "rho3": "ρ₃ (random)",
+    "rho_star": "ρ* (trend)",
+    "rho_bar": "ρ̄ (mean)",
+    "rho_gap": "ρ gap (smallest step)",
+}
+"""Words for measures that have a symbol; others are shown by their own name."""
+
 NO_ROUTING = "This method does not route"
 NO_ROUTING_HINT = "MADARA shows here what it measured and which treatment follows; DuQUAD its agents and the judge."
 
@@ -61,24 +72,24 @@ def _bar_of(routing: Routing, measure: str) -> float | None:
 
 def measure_axis(name: str, value: float | None, threshold: float | None, margin: float | None) -> str:
     """One measured value on a line from 0 (or -1) to 1 (or a little beyond), with the bar it is held to."""
-    label = text("span", name.replace("_", " "), "mdqa-signal")
+    label = text("span", MEASURES.get(name, name.replace("_", " ")), "mdqa-signal")
     if value is None:
         return element("div", label + badge("not measured", "warn"), "mdqa-axis")
     known = [v for v in (value, threshold) if v is not None]
-    low, high = (-1.0 if min(known) < 0 else 0.0), max(1.0, *known)
+    low, high = min(-1.0 if name.startswith("rho") else 0.0, *known), max(1.0, *known)
     scale = 100 / (high - low)
     marks = f'<i style="left:{(value - low) * scale:.1f}%"></i>'
-    words = ""
+    words = []
     if threshold is not None:
         marks += f'<b style="left:{(threshold - low) * scale:.1f}%"></b>'
-        words = f"threshold {number(threshold, 2)}"
+        words.append(f"threshold {number(threshold, 2)}")
     if margin is not None:
-        words += f" · margin {'+' if margin >= 0 else ''}{number(margin, 3)}"
-    ends = text("span", number(low, 0), "end") + element("span", marks, "line") + text("span", number(high, 1), "end")
-    figure = text("span", number(value), "mdqa-number")
+        words.append(f"margin {'+' if margin >= 0 else ''}{number(margin)}")
+    ends = text("span", number(low, 0), "end") + element("span", marks, "line") + text("span", number(high, 0), "end")
+    line = element("span", ends, "mdqa-axis-line", aria_hidden="true")
     return element(
         "div",
-        label + element("span", ends, "mdqa-axis-line", aria_hidden="true") + figure + text("span", words.strip(" ·"), "mdqa-quiet"),
+        label + line + text("span", number(value), "mdqa-number") + text("span", " · ".join(words), "mdqa-quiet"),
         "mdqa-axis",
     )
 
@@ -87,10 +98,18 @@ def _alternatives(routing: Routing) -> str:
     if not routing.alternatives:
         return ""
     rows = [
-        [escape(a.threshold.replace("_", " ")), number(a.value, 3), escape(a.treatment.replace("_", " "))]
+        [
+            escape(MEASURES.get(a.threshold, a.threshold.replace("_", " "))),
+            number(a.value, 3),
+            escape(_treatment(a.treatment)),
+        ]
         for a in routing.alternatives
     ]
     return table(["If this threshold", "moved to", "the treatment would be"], rows, caption="What else could happen")
+
+
+def _treatment(name: str) -> str:
+    return name.upper() if len(name) <= 4 else name.replace("_", " ")
 
 
 def agents(voices: Sequence[Opinion], documents: Sequence[Document]) -> str:
@@ -100,17 +119,18 @@ def agents(voices: Sequence[Opinion], documents: Sequence[Document]) -> str:
     first = [voice for voice in voices if voice not in last]
     cards = element("div", "".join(_voice(voice, numbers) for voice in first), "mdqa-voices")
     verdict = element("div", "".join(_voice(voice, numbers) for voice in last), "mdqa-voices judge")
-    return element("section", text("h3", "Agents and judge") + cards + verdict, "mdqa-agents", data_testid="agents")
+    title = "Agents and judge" if last else "What the agents said"
+    return element("section", text("h3", title) + cards + verdict, "mdqa-agents", data_testid="agents")
 
 
 def _voice(voice: Opinion, numbers: Mapping[str, int]) -> str:
     labels = badge("✓ chosen", "good") if voice.chosen else ""
     labels += badge(STATUS_WORDS[voice.status], "warn") if voice.status != "ok" else ""
     cited = ", ".join(str(numbers.get(d, d)) for d in voice.documents)
-    parts = [
-        element("div", text("h4", voice.title) + labels, "mdqa-voice-head"),
-        text("p", voice.answer or "no answer", "mdqa-voice-answer" + ("" if voice.answer else " none"), dir="auto"),
-    ]
+    parts = [element("div", text("h4", voice.title) + labels, "mdqa-voice-head")]
+    if voice.answer or not voice.reasoning:
+        words = "mdqa-voice-answer" + ("" if voice.answer else " none")
+        parts.append(text("p", voice.answer or "no answer", words, dir="auto"))
     if cited:
         parts.append(text("p", f"cites documents {cited}", "mdqa-quiet"))
     if voice.reasoning:
@@ -133,7 +153,9 @@ def vote_table(votes: Sequence[Opinion], documents: Sequence[Document]) -> str:
         bar = element("span", f'<i style="left:0;width:{max(share, 0.8):.1f}%"></i>', "mdqa-bar", aria_hidden="true")
         readings = "".join(_reading(v, by_id) for v in members)
         shown = next((v.answer for v in members if v.chosen), members[0].answer)
-        rows.append([escape(shown or "no answer") + " " + won, bar, number(weights[key], 2), f"{share:.0f} %", readings])
+        rows.append(
+            [escape(shown or "no answer") + " " + won, bar, number(weights[key], 2), f"{share:.0f} %", readings]
+        )
     grid = table(["Answer", "", "Weight", "Share", "Read from"], rows)
     return element("section", text("h3", "Votes of the single readings") + grid, "mdqa-votes", data_testid="votes")
 

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mdqa.records import Cost, RunResult
-from ui.views.markup import DASH, badge, count, details, element, escape, facts, message, number, plural, seconds, table, text
+from ui.views.markup import (
+    DASH,
+    badge,
+    count,
+    details,
+    element,
+    escape,
+    facts,
+    message,
+    number,
+    seconds,
+    table,
+    text,
+)
 
 STATUS: Mapping[str, tuple[str, str]] = {
     "running": ("Running", "info"),
@@ -63,11 +76,11 @@ def _answer(run: RunResult) -> str:
 def cost_line(cost: Cost, vanilla: Cost | None = None, vanilla_id: str = "") -> str:
     """Calls, tokens and time as tiles, each with the direct answer's figure and the ratio where there is one."""
     names = (
-        ("model calls", "llm_calls"),
-        ("prompt tokens sent", "prompt_tokens"),
-        ("prompt tokens computed", "prefill_tokens_computed"),
-        ("tokens written", "completion_tokens"),
-        ("time", "seconds"),
+        ("Model calls", "llm_calls"),
+        ("Prompt tokens sent", "prompt_tokens"),
+        ("of these computed", "prefill_tokens_computed"),
+        ("Tokens written", "completion_tokens"),
+        ("Time", "seconds"),
     )
     tiles = []
     for label, name in names:
@@ -116,8 +129,3 @@ def _option(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_option(part) for part in value)
     return "–" if value is None else str(value)
-
-
-def headline(run: RunResult) -> str:
-    """One plain line about a run, for lists and titles (not escaped)."""
-    return f"{run.method}: {run.answer or STATUS[run.status][0].lower()} ({plural(len(run.question.documents), 'document')})"

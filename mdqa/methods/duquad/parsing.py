@@ -90,9 +90,14 @@ def _answer(data: Mapping[str, Any]) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     answer = text_field(data, "answer").strip()
-    if not answer.strip(".… "):
-        raise Unreadable("parse_error", "the answer is empty")
+    if _says_nothing(answer):
+        raise Unreadable("parse_error", f"the answer is empty or copied from the form: {answer!r}")
     return answer
+
+
+def _says_nothing(answer: str) -> bool:
+    """Empty, dots, or a placeholder such as ``<a few words>``: small models copy the form they are shown."""
+    return not answer.strip(".… ") or re.fullmatch(r"<[^<>]*>", answer) is not None
 
 
 def _numbers(value: Any, allowed: Collection[int] | None = None) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -126,7 +131,7 @@ def raw_answer(text: str) -> str:
     leading "Answer:". Empty if the reply says nothing.
     """
     for pattern in _FIELDS:
-        if (found := pattern.search(text)) and (value := _unescape(found[1]).strip()).strip(".… "):
+        if (found := pattern.search(text)) and not _says_nothing(value := _unescape(found[1]).strip()):
             return value
     for line in text.splitlines():
         line = _LABEL.sub("", line.strip("`* ")).strip("`* ")

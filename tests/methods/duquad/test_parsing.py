@@ -63,7 +63,7 @@ def test_a_number_as_answer_is_text() -> None:
     "text",
     ["", "Paris", '{"answer": "Pa', '{"reasoning": "x"}', '{"answer": ["a"]}', '{"answer": true}',
      '{"answer": " ... "}',
-     '{"answer": null}', '["answer"]', '{"reasoning": 3, "answer": "x"}', "{" * 3000],
+     '{"answer": null}', '{"answer": "<a few words>"}', '["answer"]', '{"reasoning": 3, "answer": "x"}', "{" * 3000],
 )  # fmt: skip
 def test_unreadable_agent_and_judge_replies(text: str) -> None:
     for parse in (agent_parser([1], 5), parse_judge):

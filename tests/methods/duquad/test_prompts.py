@@ -28,10 +28,10 @@ The Danube flows through Vienna. The city is old. It has many parks.
 Document [1]
 Graz lies on the Mur. It is old.
 
-Answer the question below from these documents only. Reply in this form:
-{"reasoning": "<one or two sentences>", "answer": "<a few words>", "important_documents": \
-[<numbers of the documents that support the answer, at most 5>]}
-If the documents do not say, the answer is "unknown" and the list is [].
+Answer the question below from these documents only. Reply with a JSON object with three keys: \
+"reasoning" (one short sentence), "answer" (the exact answer in a few words, or "unknown" if the documents do not say) \
+and "important_documents" (the numbers of at most 5 documents that support the answer):
+{"reasoning": "...", "answer": "...", "important_documents": [...]}
 
 Question: Which river flows through Vienna?
 [assistant]
@@ -46,9 +46,10 @@ Document [2] (Title: Vienna)
 (2) The city is old.
 (3) It has many parks.
 
-The sentences of the document are numbered. Reply in this form:
-{"score": <0.0 to 1.0>, "key_sentences": [<numbers of the sentences that help most, at most 4>]}
-Score 0.0 if the document does not help at all, 0.5 if it helps in part, 1.0 if it states the answer.
+How much does this document help to answer the question below? Reply with a JSON object with two keys: \
+"score", a number from 0.0 (it says nothing about the question) to 1.0 (it states the answer), \
+and "key_sentences", the numbers of at most 4 sentences that help most:
+{"score": ..., "key_sentences": [...]}
 
 Question: Which river flows through Vienna?
 [assistant]
@@ -102,9 +103,10 @@ Reasoning: not given
 Answer: not given
 Cited documents: none
 
-Check what they say against the evidence and give your own answer. Reply in this form:
-{"reasoning": "<one or two sentences>", "answer": "<a few words>"}
-If nothing of this answers the question, the answer is "unknown".
+Check what they say against the evidence, then give your own answer. Reply with a JSON object with two keys: \
+"reasoning" (one or two sentences) and "answer" (the exact answer in a few words, or "unknown" \
+if nothing here answers the question):
+{"reasoning": "...", "answer": "..."}
 
 Question: Which river flows through Vienna?
 [assistant]

@@ -1,0 +1,152 @@
+"""The page in a real browser with the scripted backend: quick to answer, always the same."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import steps
+from tests.browser.conftest import Server
+
+pytestmark = pytest.mark.browser
+
+PATIENCE = 120_000
+EVIL = '<img src=x onerror="window.hacked = 1"><b>bold</b>'
+
+
+def test_each_method_is_seen_kept_and_found_after_a_restart(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    steps.choose_example(page, "Two documents must be joined")
+    expect(page.locator("#mdqa-preview")).to_contain_text("gold")
+    documents = steps.count_of_documents(page)
+    found = {}
+    for method, title in steps.TITLES.items():
+        steps.choose_methods(page, title)
+        run_id = steps.run(page, PATIENCE)
+        found[method] = (run_id, steps.assert_result(page, method, documents))
+    page.goto("about:blank")  # a page whose server goes away logs errors of its own
+    scripted_server.stop()
+    scripted_server.start()
+    steps.open_page(page, scripted_server.url)
+    steps.open_tab(page, "History")
+    rows = page.locator("#mdqa-history tr[data-run]")
+    expect(rows).to_have_count(3, timeout=20_000)
+    for method, (run_id, _) in found.items():
+        expect(page.locator(f'#mdqa-history tr[data-run="{run_id}"]')).to_contain_text(steps.TITLES[method])
+    for method, (run_id, answer) in found.items():
+        steps.open_page(page, f"{scripted_server.url}/?run={run_id}")
+        assert steps.assert_result(page, method, documents) == answer
+
+
+def test_a_row_of_history_opens_its_own_run(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    steps.choose_methods(page, "Direct answering (No-Filter)")
+    run_id = steps.run(page, PATIENCE)
+    steps.open_tab(page, "History")
+    page.locator(f'#mdqa-history tr[data-run="{run_id}"] a').click()
+    page.wait_for_url(f"**/?run={run_id}")
+    expect(page.locator(f'#mdqa-result a[href="?run={run_id}"]').first).to_be_visible(timeout=30_000)
+
+
+def test_several_methods_at_once_share_an_address(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    steps.choose_methods(page, "CAFE", "Direct answering (No-Filter)")
+    page.locator("#mdqa-run").click()
+    choice = page.locator("#mdqa-run-choice")
+    expect(choice).to_be_visible(timeout=PATIENCE)
+    choice.get_by_label("Direct answering").check()
+    expect(page.locator(".mdqa-result .mdqa-badge.method")).to_have_text("Direct answering (No-Filter)")
+    page.reload()
+    expect(page.locator("#mdqa-run-choice")).to_be_visible(timeout=30_000)
+
+
+def test_the_first_sign_of_life_comes_within_a_second(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    steps.choose_methods(page, "Direct answering (No-Filter)")
+    page.evaluate(
+        """() => {
+            const live = document.querySelector('#mdqa-live');
+            document.querySelector('#mdqa-run').addEventListener('click', () => {
+                const began = performance.now();
+                new MutationObserver((_, o) => { window.firstSign = performance.now() - began; o.disconnect(); })
+                    .observe(live, {childList: true, subtree: true, characterData: true});
+            }, {once: true});
+        }"""
+    )
+    steps.run(page, PATIENCE)
+    assert page.evaluate("window.firstSign") < 1_000
+
+
+def test_markup_stays_text(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#mdqa-question textarea").fill(f"What is {EVIL}?")
+    page.locator("#mdqa-paste textarea").fill(f"### {EVIL}\nFirst {EVIL} text.\n\n### Other\n{EVIL} second text.")
+    steps.choose_methods(page, "CAFE", "DuQUAD")
+    page.locator("#mdqa-run").click()
+    expect(page.locator("#mdqa-run-choice")).to_be_visible(timeout=PATIENCE)
+    for title in ("DuQUAD", "CAFE"):
+        page.locator("#mdqa-run-choice").get_by_label(title).check()
+        for name in ("Flow", "Documents", "Decisions", "Heads", "Prompts"):
+            steps.open_tab(page, name)
+            page.wait_for_timeout(400)
+    steps.open_tab(page, "History")
+    expect(page.locator("#mdqa-history tr[data-run]").first).to_contain_text("<img")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img[src='x']").count() == 0
+    assert page.locator("#mdqa-result b", has_text="bold").count() == 0
+
+
+def test_files_are_loaded_and_bad_lines_named(page: Page, scripted_server: Server, tmp_path: Path) -> None:
+    good = {"id": "a", "question": "Who sings?", "documents": [{"id": "d", "title": "T", "text": "Ann sings."}]}
+    file = tmp_path / "questions.jsonl"
+    file.write_text(json.dumps(good) + "\n{broken\n" + json.dumps(good | {"id": "b", "question": "Who dances?"}) + "\n")
+    steps.open_page(page, scripted_server.url)
+    page.get_by_role("tab", name="File").click()
+    page.locator("input[type=file]").set_input_files(file)
+    expect(page.locator("#mdqa-preview")).to_contain_text("line 2", timeout=20_000)
+    expect(page.locator("#mdqa-question textarea")).to_have_value("Who sings?")
+    page.get_by_label("Question of the file").click()
+    page.get_by_role("option", name="Who dances?").click()
+    expect(page.locator("#mdqa-question textarea")).to_have_value("Who dances?")
+    steps.choose_methods(page, "Direct answering (No-Filter)")
+    steps.run(page, PATIENCE)
+    expect(page.locator(".mdqa-result .mdqa-question")).to_have_text("Who dances?")
+
+
+def test_what_is_missing_is_said_and_nothing_runs(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#mdqa-run").click()
+    expect(page.locator("#mdqa-live .mdqa-message.bad")).to_contain_text(
+        "Documents: there are none to read", timeout=10_000
+    )
+    steps.open_page(page, f"{scripted_server.url}/?run=0123456789abcdef")
+    expect(page.locator("#mdqa-live .mdqa-message.bad")).to_contain_text("there is no run", timeout=10_000)
+
+
+def test_the_keyboard_alone_is_enough(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    page.locator("#mdqa-question textarea").focus()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "mdqa-run":
+            break
+    assert page.evaluate("document.activeElement.id") == "mdqa-run"
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("answer")).to_be_visible(timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_page_does_not_scroll_sideways(page: Page, scripted_server: Server, scheme: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme=scheme)
+    steps.open_page(page, scripted_server.url)
+    steps.choose_methods(page, "CAFE")
+    steps.run(page, PATIENCE)
+    time.sleep(0.5)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0

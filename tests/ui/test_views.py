@@ -1,0 +1,322 @@
+"""Views with records whose every text is hostile: nothing may come out as markup; and what the pictures must show."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+import ui.views.documents as documents_view
+from mdqa.backends.catalog import ModelCard
+from mdqa.records import (
+    Alternative,
+    AttentionMap,
+    Cost,
+    Document,
+    DocumentScore,
+    Opinion,
+    Question,
+    Routing,
+    RunError,
+    RunResult,
+    Stage,
+    TokenHeat,
+)
+from mdqa.trace import ModelCall
+from storage.runs import RunRow
+from ui.views.documents import document_cards, marked_text, token_heat
+from ui.views.flow import evidence_flow
+from ui.views.heads import head_distribution, head_map, heads_by_document, heads_intro
+from ui.views.history import history_list
+from ui.views.ledger import duplicates, fates, rank_of
+from ui.views.live import Snapshot, StageView, live_panel
+from ui.views.markup import number, plain, seconds
+from ui.views.models import ModelStatus, model_card, model_status, obstacles
+from ui.views.preview import Refusal, preview, problems
+from ui.views.prompts import prompt_list
+from ui.views.routing import decisions
+from ui.views.summary import result_head
+
+EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>\'"><b onclick=alert(3)> ${alert(4)} {{7*7}} `'
+
+OURS = {
+    *("a", "article", "b", "button", "caption", "circle", "dd", "details", "div", "dl", "dt", "em", "g", "h2", "h3"),
+    *("h4", "header", "i", "li", "mark", "ol", "p", "path", "pre", "section", "span", "strong", "summary", "svg"),
+    *("table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul"),
+}
+"""The only elements that views make; an img or a script can only come from a record."""
+
+
+class Markup(HTMLParser):
+    """Collects what a browser would see as elements and attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(html: str) -> Markup:
+    markup = Markup()
+    markup.feed(html)
+    markup.close()
+    return markup
+
+
+def assert_harmless(html: str) -> Markup:
+    """Only our elements, no handlers, no addresses but our own; the hostile text is there as text."""
+    markup = parsed(html)
+    assert set(markup.tags) <= OURS, set(markup.tags) - OURS
+    for name, value in markup.attributes:
+        assert not name.startswith("on"), (name, value)
+        assert name not in ("src", "srcdoc", "formaction"), (name, value)
+        assert name != "href" or value.startswith("?run="), value
+        assert name != "style" or "url" not in value, value
+    return markup
+
+
+def hostile_run() -> RunResult:
+    """A run whose question, documents, ids, titles, reasons, answers, notices and names are all markup."""
+    docs = tuple(
+        Document(id=f"{EVIL}{i}", title=f"{EVIL} title {i}", text=f"First. {EVIL} Second {i}.", gold=i == 0)
+        for i in range(3)
+    )
+    ids = tuple(document.id for document in docs)
+    scores = {ids[0]: DocumentScore(value=0.5), ids[1]: DocumentScore(status="parse_error", detail=EVIL)}
+    scores[ids[2]] = DocumentScore(value=-0.25)
+    stage = Stage(
+        name=EVIL,
+        title=EVIL,
+        documents=ids,
+        kept=ids[:2],
+        scores={EVIL: scores},
+        reasons=dict.fromkeys(ids, EVIL),
+        calls={EVIL: {ids[0]: 0}},
+        key_sentences={ids[0]: (EVIL,)},
+        thresholds={EVIL: 0.1},
+        note=EVIL,
+    )
+    opinions = (
+        Opinion(role="local", title=EVIL, answer=EVIL, reasoning=EVIL, documents=ids[:2]),
+        Opinion(role="judge", title=EVIL, answer=EVIL, reasoning=EVIL, chosen=True, status="truncated"),
+        Opinion(role="vote", title=EVIL, answer=EVIL, documents=ids[:1], weight=1.5, group=EVIL, chosen=True),
+    )
+    routing = Routing(
+        treatment=EVIL,
+        title=EVIL,
+        reason=EVIL,
+        model_class=EVIL,
+        coupling=EVIL,
+        measures={EVIL: 0.4, "other": None},
+        thresholds={EVIL: 0.3},
+        margins={EVIL: 0.1},
+        alternatives=(Alternative(threshold=EVIL, value=0.2, treatment=EVIL),),
+        note=EVIL,
+    )
+    return RunResult(
+        id=EVIL,
+        question=Question(id=EVIL, question=EVIL, answers=(EVIL,), documents=docs),
+        method=EVIL,
+        model=EVIL,
+        backend=EVIL,
+        status="failed",
+        created="2026-01-01T00:00:00+00:00",
+        seed=0,
+        answer=EVIL,
+        stages=(stage,),
+        opinions=opinions,
+        routing=routing,
+        notices=(EVIL,),
+        config={EVIL: EVIL},
+        profile=EVIL,
+        error=RunError(type=EVIL, message=EVIL, stage=EVIL),
+    )
+
+
+def hostile_call() -> ModelCall:
+    return ModelCall(
+        index=0, stage=EVIL, role=EVIL, purpose="generate", documents=(EVIL,), prompt=EVIL, prompt_hash=EVIL,
+        output=EVIL, finish_reason="length", cost=Cost(), parse="parse_error", attempt=2,
+    )  # fmt: skip
+
+
+def hostile_map(run: RunResult) -> AttentionMap:
+    ids = run.question.document_ids
+    heat = TokenHeat(
+        heads=((0, 1),),
+        texts=tuple(EVIL for _ in ids),
+        document=np.array([0, 0, 1, 2]),
+        spans=np.array([[0, 5], [5, 30], [0, len(EVIL)], [3, 9]]),
+        weights=np.array([[0.5, 0.25, 1.0, 0.1]]),
+    )
+    mass = np.arange(12, dtype=np.float32).reshape(2, 2, 3) / 12
+    return AttentionMap(EVIL, EVIL, ids, mass, retrieval_heads=((0, 1),), model_layers=2, heat=heat)
+
+
+def hostile_html() -> Iterator[tuple[str, str]]:
+    run, call = hostile_run(), hostile_call()
+    attention = hostile_map(run)
+    yield "result", result_head(run, method_title=EVIL, correct=False, vanilla=run, retrieved=(1, 1))
+    yield "flow", evidence_flow(run)
+    yield "cards", document_cards(run, {0: call}, more=EVIL)
+    yield "heat", document_cards(run, {0: call}, token_heat(attention, (0, 1)))
+    yield "decisions", decisions(run)
+    yield "heads", heads_intro(run, (), EVIL)
+    yield "prompts", prompt_list([call])
+    yield (
+        "preview",
+        preview(run.question.documents, [Refusal(EVIL, EVIL)], tokens=9000, window=8192, gold=(EVIL + "0",)),
+    )
+    yield "problems", problems([Refusal(EVIL, EVIL)], used=True)
+    for phase in ("none", "loading", "ready", "failed"):
+        yield f"status {phase}", model_status(ModelStatus(phase, EVIL, EVIL, 0.5))
+    yield "card", model_card(ModelCard(EVIL, EVIL, 5, 5, "cpu", EVIL))
+    yield "obstacles", obstacles([EVIL])
+    row = RunRow(EVIL, EVIL, EVIL, EVIL, "ok", EVIL, EVIL, True, 1.0, 2, 3)
+    yield "history", history_list([row], 1, 0, {EVIL: EVIL})
+    snapshot = Snapshot(
+        EVIL, EVIL, "running", 1.0, preparing=EVIL, stages=(StageView(EVIL, EVIL, 3), StageView(EVIL, EVIL, 3, 1, 0.5)),
+        scores=((EVIL, run.stages[0].scores[EVIL]),), writing=EVIL, role=EVIL, notices=(EVIL,), error=EVIL,
+    )  # fmt: skip
+    yield "live", live_panel([snapshot])
+
+
+@pytest.mark.parametrize(("name", "html"), [pytest.param(n, h, id=n) for n, h in hostile_html()])
+def test_hostile_records_stay_text(name: str, html: str) -> None:
+    assert_harmless(html)
+
+
+def test_hostile_text_is_shown_and_not_dropped() -> None:
+    run = hostile_run()
+    assert EVIL in assert_harmless(result_head(run, method_title="DuQUAD", correct=None)).text
+    assert EVIL in assert_harmless(document_cards(run, {0: hostile_call()})).text
+    assert EVIL in assert_harmless(prompt_list([hostile_call()])).text
+
+
+def test_plotly_labels_carry_no_markup() -> None:
+    run = hostile_run()
+    attention = hostile_map(run)
+    figures = [
+        head_map(attention, run.question.documents, run.question.document_ids[0]),
+        heads_by_document(attention, run.question.documents),
+        head_distribution(attention, run.question.documents, (0, 1)),
+    ]
+    for figure in figures:
+        for text in strings(json.loads(figure.to_json())):
+            rest = text.replace("<br>", "").replace("<extra>", "").replace("</extra>", "")
+            assert "<" not in rest, text
+
+
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from strings(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from strings(part)
+
+
+def test_views_know_no_gradio() -> None:
+    source = inspect.getsource(documents_view)
+    assert "gradio" not in source
+
+
+def test_maps_of_large_models_stay_below_a_megabyte() -> None:
+    ids = tuple(f"d{i}" for i in range(50))
+    documents = tuple(Document(id=i, title=f"Title {i}", text="text") for i in ids)
+    generator = np.random.default_rng(0)
+    attention = AttentionMap("s", "s", ids, generator.random((32, 32, 50), dtype=np.float32), ((3, 4), (31, 31)))
+    for figure in (head_map(attention, documents, "d7"), heads_by_document(attention, documents)):
+        assert isinstance(figure, go.Figure)
+        assert len(figure.to_json()) < 1_000_000
+
+
+def test_head_map_shows_the_mass_and_rings_the_retrieval_heads() -> None:
+    run = hostile_run()
+    attention = hostile_map(run)
+    figure = head_map(attention, run.question.documents, run.question.document_ids[2])
+    assert figure.data[0].z[1][0] == pytest.approx(8 / 12, abs=1e-4)
+    assert (figure.data[1].x[0], figure.data[1].y[0]) == (1, 0)
+
+
+def small_run() -> RunResult:
+    docs = tuple(Document(id=f"d{i}", text=f"text {i}", gold=i == 3) for i in range(1, 5))
+    scored = {"d1": 0.1, "d2": 0.9, "d3": 0.9, "d4": 0.2}
+    first = Stage(
+        name="rank",
+        title="Ranking",
+        documents=("d1", "d2", "d3", "d4"),
+        kept=("d3", "d2"),
+        scores={"s": {k: DocumentScore(value=v) for k, v in scored.items()}},
+        reasons={"d1": "below the bar"},
+    )
+    second = Stage(name="read", title="Reading", documents=("d3", "d2"), kept=("d2",))
+    return RunResult(
+        id="r", question=Question(id="q", question="?", documents=docs), method="m", model="m", backend="b",
+        status="ok", created="2026-01-01T00:00:00+00:00", seed=0, answer="a", stages=(first, second),
+    )  # fmt: skip
+
+
+def test_fates_follow_the_ledger() -> None:
+    found = fates(small_run())
+    assert [fate.document.id for fate in found] == ["d2", "d3", "d1", "d4"]
+    assert [fate.reached for fate in found] == [True, False, False, False]
+    assert [fate.dropped for fate in found] == [None, 1, 0, 0]
+    assert found[2].reason == "below the bar"
+
+
+def test_flow_has_a_mark_per_stage_and_says_why() -> None:
+    markup = assert_harmless(evidence_flow(small_run()))
+    classes = [value for name, value in markup.attributes if name == "class" and value.startswith("mark ")]
+    assert sum("start" in c for c in classes) == 4
+    assert sum("dropped" in c for c in classes) == 3
+    assert sum("answer" in c for c in classes) == 1
+    assert "below the bar" in markup.text
+
+
+def test_ties_share_the_better_rank() -> None:
+    scores = small_run().stages[0].scores["s"]
+    assert [rank_of(scores, key) for key in ("d1", "d2", "d3", "d4")] == [4, 1, 1, 3]
+
+
+def test_duplicates_point_to_the_first() -> None:
+    docs = [Document(id="a", text="Same  text"), Document(id="b", text="other"), Document(id="c", text="same text\n")]
+    assert duplicates(docs) == {"c": 1}
+
+
+def test_key_sentences_are_marked_once_and_overlaps_do_not_break_the_text() -> None:
+    document = Document(id="d", text="One two three. Four five.")
+    html = marked_text(document, ("One two three.", "two three.", "absent"))
+    assert html.count("<mark") == 1
+    assert parsed(html).text == document.text
+
+
+def test_token_heat_keeps_the_text() -> None:
+    run = hostile_run()
+    for html in token_heat(hostile_map(run), (0, 1)).values():
+        assert assert_harmless(html).text == EVIL
+
+
+def test_numbers_have_one_look() -> None:
+    assert number(0.5) == "0.500"
+    assert number(-0.25) == "−0.250"
+    assert number(1e-7) == "1.0e−07"
+    assert number(float("nan")) == number(None) == "–"
+    assert seconds(0.123) == "0.12 s"
+    assert seconds(185) == "3 min 05 s"
+    assert plain("<b>a & b</b>") == "‹b›a ＆ b‹/b›"
