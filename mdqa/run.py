@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from mdqa.cancellation import CancelToken
 from mdqa.errors import Cancelled, InputError, MdqaError, PromptTooLong
-from mdqa.methods.base import MethodConfig, Recorder, Tools
+from mdqa.methods.base import MethodConfig, Tools
+from mdqa.methods.recorder import Recorder
 from mdqa.prompting import document_segment
 from mdqa.records import (
     AttentionMap,

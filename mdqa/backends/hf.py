@@ -229,7 +229,7 @@ def _heat(layout: Layout, spans: Sequence[Span], probe: Probe) -> TokenHeat | No
     if not probe.tokens:
         return None
     heads = tuple(probe.tokens)
-    index = [i for span in spans for i in range(span.first, span.last)]
+    index = torch.cat([torch.arange(span.first, span.last) for span in spans]).to(probe.mass[0].device)
     weights = torch.stack([probe.tokens[head][index] for head in heads]).float().cpu().numpy()
     document = np.array([d for d, span in enumerate(spans) for _ in range(span.first, span.last)], dtype=np.int32)
     places = np.array(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from mdqa.backends.base import GenerationRequest
-from mdqa.methods.base import Recorder
+from mdqa.methods.recorder import Recorder
 from mdqa.prompting import Segment, Turn
 from mdqa.records import DocumentScore, Generation, Status
 

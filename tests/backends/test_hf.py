@@ -16,7 +16,9 @@ from mdqa.prompting import Prompt, document_segments, parse_template, question_s
 from mdqa.records import Document
 from tests.tiny import CONFIGS, tiny_backend, tiny_model
 
-TEMPLATE = parse_template("t", "### system\nAnswer briefly.\n### user\n{{documents}}\n\nQuestion: {{question}}\nAnswer:")
+TEMPLATE = parse_template(
+    "t", "### system\nAnswer briefly.\n### user\n{{documents}}\n\nQuestion: {{question}}\nAnswer:"
+)
 
 
 def prompt(question: str = "Where is it?", texts: tuple[str, ...] = ("In the hills.", "By the sea.", "Up north.")):

@@ -16,9 +16,10 @@ from pydantic import Field
 from mdqa.attention.heads import head_shares
 from mdqa.backends.base import AttendingRows, Capability, GenerationRequest, SteeredRows, Steering
 from mdqa.methods.answers import short_answer
-from mdqa.methods.base import Method, MethodConfig, Recorder, StageDraft, Tools, documents_in_order
+from mdqa.methods.base import Method, MethodConfig, Tools, documents_in_order
 from mdqa.methods.cafe.profile import read_heads
 from mdqa.methods.cafe.selection import Selection, head_name, select
+from mdqa.methods.recorder import Recorder, StageDraft
 from mdqa.prompting import Prompt, document_segments, load_template, question_segment
 from mdqa.records import DocumentScore, Head, Question
 
@@ -39,9 +40,7 @@ class CAFEConfig(MethodConfig):
     bias_before_scale: bool = Field(
         False, description="Divide the bias by the square root of the head size too, as equation 8 is printed"
     )
-    steered_rows: SteeredRows = Field(
-        "question", description="Prompt rows that are steered (eq. 9: question)"
-    )
+    steered_rows: SteeredRows = Field("question", description="Prompt rows that are steered (eq. 9: question)")
     attending_rows: AttendingRows = Field("question", description="Prompt rows whose attention scores the documents")
     doc_pool: Literal["sum", "mean"] = Field(
         "sum", description="How attention to a document's tokens is pooled; a sum favours long documents"

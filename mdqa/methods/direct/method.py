@@ -12,7 +12,8 @@ from pydantic import Field
 from mdqa.backends.base import GenerationRequest
 from mdqa.errors import InputError
 from mdqa.methods.answers import short_answer
-from mdqa.methods.base import Method, MethodConfig, Recorder
+from mdqa.methods.base import Method, MethodConfig
+from mdqa.methods.recorder import Recorder
 from mdqa.prompting import Prompt, Segment, Value, document_segments, load_template, question_segment
 from mdqa.records import Document, DocumentScore, Question
 

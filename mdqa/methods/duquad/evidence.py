@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from mdqa.backends.base import GenerationRequest
 from mdqa.errors import MissingDependency, ModelError
 from mdqa.methods.asking import Reply, ask
-from mdqa.methods.base import Recorder
 from mdqa.methods.duquad.agents import score_prompt, score_schema, yes_no_prompt
 from mdqa.methods.duquad.config import DuQUADConfig
 from mdqa.methods.duquad.parsing import ScoreReply, existing_sentences, parse_score
 from mdqa.methods.duquad.sentences import nearest, pick, split_sentences
+from mdqa.methods.recorder import Recorder
 from mdqa.records import DocumentScore, Question
 
 RETRY_TOKENS = 64

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from mdqa.backends.base import Capability, GenerationRequest
 from mdqa.methods.asking import Reply, ask
-from mdqa.methods.base import Method, MethodConfig, Recorder, StageDraft, documents_in_order
+from mdqa.methods.base import Method, MethodConfig, documents_in_order
 from mdqa.methods.duquad.agents import (
     Statement,
     View,
@@ -52,6 +52,7 @@ from mdqa.methods.duquad.signals import (
     semantic_relevance,
     structural_inference,
 )
+from mdqa.methods.recorder import Recorder, StageDraft
 from mdqa.prompting import Prompt
 from mdqa.records import DocumentScore, Opinion, Question
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mdqa.errors import MissingDependency, ModelError
-from mdqa.methods.base import Recorder
 from mdqa.methods.duquad.agents import CONTENT_FREE, agent_prompt, likelihood_prompt
 from mdqa.methods.duquad.fusion import document_contrast, token_masked_contrast
+from mdqa.methods.recorder import Recorder
 from mdqa.records import DocumentScore, Question
 from mdqa.retrieval.dense import cosine_scores
 

@@ -19,7 +19,6 @@ from typing import TypeVar
 
 from mdqa.backends.base import GenerationRequest
 from mdqa.methods.asking import Reply, ask
-from mdqa.methods.base import Recorder
 from mdqa.methods.madara.parsing import (
     ConflictScale,
     Findings,
@@ -30,6 +29,7 @@ from mdqa.methods.madara.parsing import (
     parse_grade,
     schema,
 )
+from mdqa.methods.recorder import Recorder
 from mdqa.prompting import Prompt, Segment, document_segments, load_template, question_segment
 from mdqa.records import Document, DocumentScore, Opinion, Question
 

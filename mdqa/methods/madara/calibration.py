@@ -20,11 +20,12 @@ from pydantic import Field
 from mdqa.cancellation import CancelToken
 from mdqa.errors import InputError
 from mdqa.methods.asking import Reply, ask
-from mdqa.methods.base import MethodConfig, Recorder, Tools
+from mdqa.methods.base import MethodConfig, Tools
 from mdqa.methods.madara import agents, probe
 from mdqa.methods.madara.agents import Decoding, derived_seed
 from mdqa.methods.madara.parsing import Grade, answer_text, parse_grade
 from mdqa.methods.madara.probe import LEVELS, Pair
+from mdqa.methods.recorder import Recorder
 from mdqa.prompting import Prompt, Segment, document_segments, load_template, question_segment
 from mdqa.records import Document, DocumentScore, Profile, Question
 from mdqa.scoring.answers import exact_match, exact_match_strict

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mdqa.errors import ProfileError
-from mdqa.methods.base import Method, Recorder, StageDraft, documents_in_order
+from mdqa.methods.base import Method, documents_in_order
 from mdqa.methods.madara import agents, treatments
 from mdqa.methods.madara.agents import Decoding, Signal
 from mdqa.methods.madara.config import MADARAConfig
 from mdqa.methods.madara.parsing import Task, answer_text
 from mdqa.methods.madara.router import Thresholds, chosen_by_hand, decide
 from mdqa.methods.madara.treatments import Ballot, Scores, Tally
+from mdqa.methods.recorder import Recorder, StageDraft
 from mdqa.records import DocumentScore, Opinion, Profile, Question, Routing
 
 

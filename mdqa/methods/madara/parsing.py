@@ -200,7 +200,7 @@ def _pairs(value: Any, documents: int) -> tuple[tuple[int, int, str], ...]:
     for item in value if isinstance(value, list) else ():
         pair = [item.get("doc_a"), item.get("doc_b")] if isinstance(item, dict) else []
         numbers = [n for n in pair if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= documents]
-        if len(numbers) == 2:
+        if len(set(numbers)) == 2:
             found.append((numbers[0], numbers[1], _text(item.get("description"))))
     return tuple(found)
 

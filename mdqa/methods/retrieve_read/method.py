@@ -13,7 +13,8 @@ from pydantic import Field
 
 from mdqa.backends.base import GenerationRequest
 from mdqa.methods.answers import short_answer
-from mdqa.methods.base import Method, MethodConfig, Recorder, StageDraft, documents_in_order
+from mdqa.methods.base import Method, MethodConfig, documents_in_order
+from mdqa.methods.recorder import Recorder, StageDraft
 from mdqa.prompting import document_segments, load_template, question_segment
 from mdqa.records import Document, Question
 from mdqa.registry import RANKERS, load

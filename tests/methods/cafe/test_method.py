@@ -77,7 +77,10 @@ def test_coarse_pass_stops_after_the_deepest_head(tools, backend):
 
 
 def test_ablations(tools):
-    assert [s.name for s in run(tools, question(), coarse_filtering=False)[0].result.stages] == ["fine_steering", "answer"]
+    assert [s.name for s in run(tools, question(), coarse_filtering=False)[0].result.stages] == [
+        "fine_steering",
+        "answer",
+    ]
     outcome, _ = run(tools, question(), fine_steering=False)
     assert [s.name for s in outcome.result.stages] == ["coarse_filtering", "answer"]
     assert all(s.value == 0 for s in outcome.result.stages[-1].scores["steered"].values())

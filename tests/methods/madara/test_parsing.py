@@ -105,7 +105,12 @@ def test_conflict():
             "has_conflict": True,
             "doc_adjustments": {"1": 2, "[2]": -1, "Document 3": -2, "doc 9": 1, "majority": 2},
             "majority_position": "1969",
-            "conflicting_pairs": [{"doc_a": 1, "doc_b": 3, "description": "year"}, {"doc_a": 0, "doc_b": 2}, "no"],
+            "conflicting_pairs": [
+                {"doc_a": 1, "doc_b": 3, "description": "year"},
+                {"doc_a": 0, "doc_b": 2},
+                {"doc_a": 2, "doc_b": 2},
+                "no",
+            ],
         }
     )
     findings = parse_conflict(reply, 4)

@@ -21,7 +21,8 @@ RELEVANCE = """\
 [system]
 You grade how much one document helps to answer a question. Only evidence counts; sharing words with the question is no evidence.
 Grades: 5 states the answer; 4 almost states it; 3 holds a part of it or an indirect hint; 2 shares words only; 1 touches the topic; 0 is about something else.
-Reply with one JSON object and nothing else. Its fields: score (the grade, 0 to 5), evidence (words copied from the document), reasoning (one sentence: why this grade).
+Reply with one JSON object and nothing else, in this form:
+{"score": grade, "evidence": "words copied from the document", "reasoning": "The document says ..."}
 [user]
 Question: When was the bridge opened?
 
@@ -51,7 +52,8 @@ CONFLICT = f"""\
 [system]
 You look for contradictions between documents that answer the same question. Say which position most documents take, and whether a document is out of date.
 For each document that deserves it give an adjustment from -2 (contradicted by better evidence, or out of date) to 2 (confirmed by others); leave out the documents that need none.
-Reply with one JSON object and nothing else. Its fields: has_conflict (true or false), doc_adjustments (an object from document number to adjustment), majority_position (what most documents say), conflicting_pairs (a list of objects with doc_a, doc_b and description).
+Reply with one JSON object and nothing else, in this form:
+{{"has_conflict": true or false, "doc_adjustments": {{"document number": adjustment}}, "majority_position": "Most documents say ...", "conflicting_pairs": [{{"doc_a": number, "doc_b": number, "description": "They name different ..."}}]}}
 [user]
 Question: When was the bridge opened?
 
@@ -66,7 +68,8 @@ FORCED = """\
 [system]
 Someone has already analysed how much one document helps to answer a question. Grade the document by that analysis alone; do not analyse it again.
 Grades: 5 the analysis finds the answer stated; 4 almost stated; 3 a part of it or an indirect hint; 2 shared words only; 1 the topic only; 0 nothing.
-Reply with one JSON object and nothing else. Its fields: score (the grade, 0 to 5), confidence (1 to 5).
+Reply with one JSON object and nothing else, in this form:
+{"score": grade, "confidence": 1 to 5}
 [user]
 Question: When was the bridge opened?
 
@@ -142,10 +145,10 @@ def test_cot_variants_differ_from_the_base_by_their_steps_and_reply_form(role):
     base, cot = (load_template("mdqa.methods.madara", name) for name in (role, f"{role}_cot"))
     assert base.placeholders == cot.placeholders
     base_lines, cot_lines = (dict(t.sections)["system"].splitlines() for t in (base, cot))
-    assert set(base_lines[:-1]) <= set(cot_lines)
+    assert set(base_lines[:-2]) <= set(cot_lines)  # all but how to reply
     steps = [line for line in cot_lines if line[:2] in ("1.", "2.", "3.", "4.", "5.")]
     assert len(steps) == 5
-    assert "reasoning_steps" in cot_lines[-1] and "confidence (1 to 5)" in cot_lines[-1]
+    assert cot_lines[-1].startswith('{"reasoning_steps": [') and cot_lines[-1].endswith('"confidence": 1 to 5}')
 
 
 @pytest.mark.parametrize("role", ["relevance", "consistency"])
