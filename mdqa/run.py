@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 from mdqa.cancellation import CancelToken
@@ -49,6 +50,9 @@ documents to one common length, or leave out documents from the end of the list.
 
 RESERVED_TOKENS = 1024
 """Tokens of the window kept for instructions and the reply when documents are fitted."""
+
+WORD_LENGTH = 40
+"""So many characters are given up at most so that a shortened document ends with a whole word."""
 
 
 @dataclass
@@ -195,11 +199,14 @@ def check_question(item: Question) -> None:
 def fit_documents(item: Question, run: Recorder, overflow: Overflow) -> Question:
     """The question with documents that fit the window by the chosen rule; what was cut is said in the trace.
 
-    Sizes are counted once per document; ``RESERVED_TOKENS`` stay free. With ``refuse`` and too many tokens:
-    PromptTooLong with the numbers.
+    ``RESERVED_TOKENS`` stay free. With ``refuse`` and too many tokens: PromptTooLong with the numbers.
     """
     backend = run.tools.backend
-    sizes = [backend.count_tokens(document_segment(i, d).text) + 2 for i, d in enumerate(item.documents, 1)]
+
+    def size(number: int, document: Document) -> int:
+        return backend.count_tokens(document_segment(number, document).text) + 2
+
+    sizes = [size(number, document) for number, document in enumerate(item.documents, 1)]
     budget = backend.window - RESERVED_TOKENS - backend.count_tokens(item.question)
     if sum(sizes) <= budget:
         return item
@@ -220,14 +227,17 @@ def fit_documents(item: Question, run: Recorder, overflow: Overflow) -> Question
         )
         return item.with_documents(item.documents[:keep])
     limit = _common_limit(sizes, budget)
-    cut = {i for i, size in enumerate(sizes) if size > limit}
+    cut = {i for i, tokens in enumerate(sizes) if tokens > limit}
     run.notice(
         f"{len(cut)} of {len(sizes)} documents were cut to about {limit:,} tokens (rule shorten): "
         f"{sum(sizes):,} tokens do not fit into {budget:,}.",
         warning=True,
     )
     return item.with_documents(
-        tuple(_shorten(d, limit, sizes[i]) if i in cut else d for i, d in enumerate(item.documents))
+        tuple(
+            _shorten(document, sizes[i], limit, partial(size, i + 1)) if i in cut else document
+            for i, document in enumerate(item.documents)
+        )
     )
 
 
@@ -241,9 +251,17 @@ def _common_limit(sizes: list[int], budget: int) -> int:
     return max(sizes)
 
 
-def _shorten(document: Document, limit: int, size: int) -> Document:
-    """The beginning of the text in proportion to the allowed tokens, cut at a space, a little below the limit."""
-    end = max(int(len(document.text) * limit / size * 0.95), 1)
-    text = document.text[:end]
-    head, space, _ = text.rpartition(" ")
-    return document.model_copy(update={"text": (head if space else text) + " …"})
+def _shorten(document: Document, tokens: int, limit: int, size: Callable[[Document], int]) -> Document:
+    """The beginning of a document of ``tokens`` tokens, of at most ``limit``, cut at a space where one is near.
+
+    The text is cut in proportion and counted again, since its beginning may be denser than the rest.
+    """
+    text = document.text.strip()
+    end = len(text)
+    while True:
+        end = max(int(end * limit / tokens * 0.95), 1)
+        space = text.rfind(" ", max(end - WORD_LENGTH, 1), end)  # scripts without spaces have none near
+        cut = document.model_copy(update={"text": text[: space if space > 0 else end] + " …"})
+        tokens = size(cut)
+        if tokens <= limit or end == 1:
+            return cut

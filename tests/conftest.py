@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from mdqa.backends.base import InspectableBackend
+from mdqa.backends.loading import load_backend
+from mdqa.settings import Settings
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
@@ -23,9 +25,6 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def builtin_backend() -> InspectableBackend:
     """The built-in model, fetched once into the default cache."""
-    from mdqa.backends.loading import load_backend
-    from mdqa.settings import Settings
-
     backend = load_backend("builtin", device="cpu", cache=Settings.from_environment().cache)
     assert isinstance(backend, InspectableBackend)
     return backend

@@ -3,7 +3,8 @@
 The chat template is rendered once with a marker in place of each turn's text; the texts are put in afterwards, so the
 characters of every segment are known whatever the template does around them. The whole rendered prompt is then
 tokenized in one go and the tokenizer's own offsets say which tokens belong to which segment: nothing is searched
-for (a document may contain the question, or another document) and no piecewise counts are added up.
+for (a document may contain the question, or another document) and no piecewise counts are added up. A token that
+reaches over a border belongs to the segment of its first character that is not white space.
 
 Text never becomes structure: a control token written inside a document, title or question is broken by a space
 before rendering, so that the only chat turns are the template's.
@@ -12,8 +13,8 @@ before rendering, so that the only chat turns are the template's.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from mdqa.prompting import Prompt, Segment, SegmentKind, Turn
@@ -72,6 +73,7 @@ class PromptEncoder:
         special = [str(t.content) for t in tokenizer.added_tokens_decoder.values() if t.special]
         markers = sorted({*COMMON_MARKERS, *(m for m in special if len(m) > 1)}, key=len, reverse=True)
         self._markers = re.compile("|".join(re.escape(marker) for marker in markers))
+        self._frames: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def disarm(self, text: str) -> str:
         """The text with every control token broken after its first character (``<|x|>`` becomes ``< |x|>``)."""
@@ -88,11 +90,12 @@ class PromptEncoder:
         text, places, reply = self._place(prompt)
         encoded = self.tokenizer(text, add_special_tokens=not self._has_template, return_offsets_mapping=True)
         offsets = tuple((int(a), int(b)) for a, b in encoded["offset_mapping"])
+        anchors = [_anchor(text, start, end) for start, end in offsets]
         spans = tuple(
-            Span(segment.kind, segment.document_id, start, end, *_tokens(offsets, start, end))
+            Span(segment.kind, segment.document_id, start, end, *_tokens(anchors, start, end))
             for segment, start, end in places
         )
-        reply_span = Span("text", None, *reply, *_tokens(offsets, *reply))
+        reply_span = Span("text", None, *reply, *_tokens(anchors, *reply))
         return Layout(text, tuple(encoded["input_ids"]), offsets, spans, reply_span)
 
     @property
@@ -121,10 +124,11 @@ class PromptEncoder:
         return tuple(segments)
 
     def _frame(self, roles: tuple[str, ...]) -> tuple[str, ...]:
-        return _render_frame(self, roles)
+        if roles not in self._frames:
+            self._frames[roles] = _render_frame(self, roles)
+        return self._frames[roles]
 
 
-@lru_cache(maxsize=64)
 def _render_frame(encoder: PromptEncoder, roles: tuple[str, ...]) -> tuple[str, ...]:
     """The template's text before, between and after the turns: len(roles) + 1 pieces.
 
@@ -148,7 +152,19 @@ def _render_frame(encoder: PromptEncoder, roles: tuple[str, ...]) -> tuple[str, 
     return tuple(pieces)
 
 
-def _tokens(offsets: tuple[tuple[int, int], ...], start: int, end: int) -> tuple[int, int]:
-    """Token range whose last character lies in [start, end). A token with a leading space belongs to its word."""
-    inside = [i for i, (a, b) in enumerate(offsets) if b > a and start < b <= end]
+def _anchor(text: str, start: int, end: int) -> int:
+    """The character that says where a token belongs: its first one that is not white space, else its last; -1 if none.
+
+    A word with a space before it is the word's; a question mark with a line break after it (one token in the Qwen and
+    Llama 3 families) is the question's.
+    """
+    piece = text[start:end]
+    if not piece:
+        return -1
+    return end - (len(piece.lstrip()) or 1)
+
+
+def _tokens(anchors: Sequence[int], start: int, end: int) -> tuple[int, int]:
+    """Range of the tokens whose anchor lies in [start, end)."""
+    inside = [i for i, anchor in enumerate(anchors) if start <= anchor < end]
     return (inside[0], inside[-1] + 1) if inside else (0, 0)

@@ -166,14 +166,24 @@ class Engine:
         if positions is None:
             past = 0 if cache is None else cache.get_seq_length()
             positions = torch.arange(past, past + ids.shape[1], device=ids.device)[None]
-        return self.model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=self.new_cache() if cache is None else cache,
-            use_cache=True,
-            logits_to_keep=keep,
-            **({} if probe is None else {PROBE_ARGUMENT: probe}),
+        try:
+            return self.model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=positions,
+                past_key_values=self.new_cache() if cache is None else cache,
+                use_cache=True,
+                logits_to_keep=keep,
+                **({} if probe is None else {PROBE_ARGUMENT: probe}),
+            )
+        except torch.OutOfMemoryError:
+            pass  # the exception holds the tensors of the pass, so nothing is freed before this block is left
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        rows, tokens = ids.shape[0], ids.shape[1] + (0 if cache is None else cache.get_seq_length())
+        raise ModelError(
+            f"there is not enough memory on {self.device} for {rows} prompt(s) of {tokens:,} tokens at once. Give "
+            "fewer or shorter documents, or choose a smaller model."
         )
 
 

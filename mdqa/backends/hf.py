@@ -128,12 +128,13 @@ class TransformersBackend:
             keep = max(spans[i].last - spans[i].first for i in batch) + 1
             with torch.inference_mode():
                 step = self._engine.prefill(ids, keep=keep)
-                logprobs = torch.log_softmax(step.logits.float(), dim=-1)  # (B, keep, V)
             seconds = (time.perf_counter() - began) / len(batch)
             for place, i in enumerate(batch):
                 length = spans[i].last - spans[i].first
-                tokens = torch.tensor(rows[i][spans[i].first :], device=logprobs.device)
-                picked = logprobs[place, -length - 1 : -1].gather(1, tokens[:, None]).sum()
+                tokens = torch.tensor(rows[i][spans[i].first :], device=step.logits.device)
+                # one row at a time: in float32 a whole batch over a large vocabulary takes gigabytes
+                logprobs = torch.log_softmax(step.logits[place, -length - 1 : -1].float(), dim=-1)  # (length, V)
+                picked = logprobs.gather(1, tokens[:, None]).sum()
                 results[i] = Likelihood(float(picked), length, step.cost(place, seconds))
                 if on_done is not None:
                     on_done(i)
@@ -234,7 +235,7 @@ def _heat(layout: Layout, spans: Sequence[Span], probe: Probe) -> TokenHeat | No
     document = np.array([d for d, span in enumerate(spans) for _ in range(span.first, span.last)], dtype=np.int32)
     places = np.array(
         [
-            (max(layout.offsets[i][0], span.start) - span.start, layout.offsets[i][1] - span.start)
+            (max(layout.offsets[i][0], span.start) - span.start, min(layout.offsets[i][1], span.end) - span.start)
             for span in spans
             for i in range(span.first, span.last)
         ],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
 from mdqa.attention.layout import PromptEncoder
 from mdqa.prompting import Prompt, Segment, Turn, document_segments, parse_template, question_segment
 from mdqa.records import Document
-from tests.tiny import tiny_tokenizer
+from tests.tiny import CHAT_TEMPLATE, tiny_tokenizer
 
 TEMPLATE = parse_template("t", "### system\nAnswer.\n### user\n{{documents}}\n\nQuestion: {{question}}\nAnswer:")
 
@@ -86,3 +88,40 @@ def test_model_without_a_chat_template_gets_plain_text():
     layout = PromptEncoder(tokenizer).encode(fill("The hills."))
     assert layout.text.startswith("Answer.\n\nDocument [1]")
     assert layout.question.last > layout.question.first
+
+
+def merging_tokenizer():
+    """Joins punctuation and the line breaks behind it to one token, as the Qwen and Llama 3 families do."""
+    pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(pattern), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<s>", "<|im_start|>", "<|im_end|>", "<pad>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["Where is it?\nAnswer: The hills.\n\nDocument [1]"] * 3, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<pad>", chat_template=CHAT_TEMPLATE
+    )
+
+
+def test_punctuation_that_shares_a_token_with_a_line_break_belongs_to_its_text():
+    layout = PromptEncoder(merging_tokenizer()).encode(fill("The hills.", "The sea."))
+
+    def pieces(span):
+        return [layout.text[a:b] for a, b in layout.offsets[span.first : span.last]]
+
+    first, second = layout.of_kind("document")
+    assert pieces(layout.question)[0].strip() == "Where"
+    assert pieces(layout.question)[-1] == "?\n"
+    assert pieces(first)[0] == pieces(second)[0] == "Document"
+    assert pieces(first)[-1] == ".\n\n"
+    assert first.last == second.first

@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from mdqa.backends.base import GenerationRequest, Steering
+from mdqa.backends.hf import TransformersBackend
 from mdqa.cancellation import CancelToken
-from mdqa.errors import Cancelled, ConfigError, PromptTooLong
+from mdqa.errors import Cancelled, ConfigError, ModelError, PromptTooLong
 from mdqa.prompting import Prompt, document_segments, parse_template, question_segment
 from mdqa.records import Document
-from tests.tiny import CONFIGS, tiny_backend, tiny_model
+from tests.tiny import CONFIGS, tiny_backend, tiny_model, tiny_tokenizer
 
 TEMPLATE = parse_template(
     "t", "### system\nAnswer briefly.\n### user\n{{documents}}\n\nQuestion: {{question}}\nAnswer:"
@@ -192,3 +193,19 @@ def test_heads_out_of_range_are_refused():
     backend = tiny_backend()
     with pytest.raises(ConfigError, match="head 9-0 does not exist"):
         backend.attend(prompt(), stage="s", title="S", cancel=CancelToken(), retrieval_heads=[(9, 0)])
+
+
+class Exhausted:
+    """A model that runs out of memory in every pass."""
+
+    def __init__(self, model):
+        self.config, self.generation_config = model.config, model.generation_config
+
+    def __call__(self, **_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+
+def test_out_of_memory_says_what_to_do():
+    backend = TransformersBackend(Exhausted(tiny_model("llama")), tiny_tokenizer(), model_name="tiny")
+    with pytest.raises(ModelError, match=r"not enough memory on cpu .* fewer or shorter documents"):
+        greedy(backend, [prompt()])

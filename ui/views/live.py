@@ -92,7 +92,7 @@ def _head(snapshot: Snapshot) -> str:
 def _stages(snapshot: Snapshot) -> str:
     if not snapshot.stages:
         return ""
-    return element("ol", "".join(_stage(stage) for stage in snapshot.stages), "mdqa-stages")
+    return element("ol", "".join(_stage(stage, snapshot.finished) for stage in snapshot.stages), "mdqa-stages")
 
 
 def _cost(cost: Cost) -> str:
@@ -104,7 +104,7 @@ def _cost(cost: Cost) -> str:
     )
 
 
-def _stage(stage: StageView) -> str:
+def _stage(stage: StageView, ended: bool) -> str:
     if stage.seconds is not None:
         note = f"{stage.kept} of {plural(stage.documents, 'document')} kept · {seconds(stage.seconds)}"
         inner = text("span", "✓", "mdqa-tick", aria_hidden="true")
@@ -114,6 +114,10 @@ def _stage(stage: StageView) -> str:
     if stage.total > 1:
         note = f"{stage.done} of {stage.total} calls"
         bar = element("span", f'<i style="left:0;width:{stage.done / stage.total * 100:.0f}%"></i>', "mdqa-bar")
+    if ended:
+        inner = text("span", "×", "mdqa-tick", aria_hidden="true")
+        note = f"not finished, {note}"
+        return element("li", inner + text("strong", stage.title) + text("span", note, "mdqa-quiet"), "ended")
     inner = text("span", "", "mdqa-spin", aria_hidden="true")
     return element("li", inner + text("strong", stage.title) + text("span", note, "mdqa-quiet") + bar, "working")
 

@@ -41,7 +41,8 @@ def calibrate(
     """Head scores eta (eq. 2, as means) for both stages over questions whose evidence is marked.
 
     ``shuffle`` puts every question's documents in a seeded random order, so that a head that only likes a place in the
-    prompt does not look like a retrieval head. InputError before any model work if a question has no evidence marks.
+    prompt does not look like a retrieval head. InputError before any model work if a question has no evidence marks
+    or does not fit into the model's window.
     """
     unmarked = [item.id for item in questions if not item.gold_ids]
     if unmarked or not questions:
@@ -53,6 +54,14 @@ def calibrate(
     backend = tools.inspectable
     template = load_template("mdqa.methods.cafe", "answer")
     items = [_shuffled(item, seed) if shuffle else item for item in questions]
+    for item in items:
+        tokens = backend.count_tokens(backend.render(_prompt(template, item, item.document_ids)))
+        if tokens > backend.window:
+            raise InputError(
+                f"the prompt has {tokens:,} tokens, but the model's window holds {backend.window:,}; leave this "
+                "question out or give it fewer documents",
+                place=f"question {item.id!r}",
+            )
 
     def mass(item: Question, ids: Sequence[str]) -> np.ndarray:
         prompt = _prompt(template, item, ids)

@@ -89,7 +89,7 @@ class CAFE(Method):
             [reply] = run.generate(
                 "answer", [request], stream=True, prefix=prefix, steering=steering if candidates else None
             )
-            chosen = set(candidates)
+            chosen = set(candidates) if self.config.delta else set()
             stage.score("steered", {d: float(d in chosen) for d in kept})
             stage.keep(kept, {d: "steered towards" if d in chosen else "read without steering" for d in kept})
         return short_answer(reply.text)

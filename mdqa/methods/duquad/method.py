@@ -11,7 +11,7 @@ every formula, default and fallback here is our reading and not the authors' def
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mdqa.backends.base import Capability, GenerationRequest
@@ -99,6 +99,7 @@ class DuQUAD(Method):
             statements.append(self._agent("local", item, ranking.local, ranking.prefix, run))
         if not self.config.without_global:
             statements.append(self._agent("global", item, item.document_ids, ranking.prefix, run))
+        ranking = replace(ranking, prefix=None)  # its keys and values would take memory until the run ends
         candidates = self._candidates(item, statements, ranking, run)
         evidence: Mapping[str, Sequence[str] | None]
         if self.config.without_pruning:

@@ -87,6 +87,7 @@ def test_ablations(tools):
     plain, _ = run(tools, question(), fine_steering=False, coarse_filtering=False)
     zero, _ = run(tools, question(), delta=0.0, coarse_filtering=False)
     assert zero.result.answer == plain.result.answer  # steering by nothing is no steering
+    assert all(s.value == 0 for s in zero.result.stages[-1].scores["steered"].values())
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -117,6 +118,14 @@ def test_calibration_needs_evidence_marks(backend):
     bare = question().with_documents(tuple(Document(id="x", text="Text.") for _ in range(1)))
     with pytest.raises(InputError, match="no document marked"):
         calibrate([bare], Tools(backend), name="x")
+
+
+def test_calibration_names_a_question_that_is_too_long_before_any_work(backend):
+    long = question(7, 2, "long").with_documents((Document(id="x", text="word " * 5000, gold=True),))
+    steps = []
+    with pytest.raises(InputError, match=r"question 'long': the prompt has .* leave this question out"):
+        calibrate([question(), long], Tools(backend), name="x", progress=lambda *step: steps.append(step))
+    assert steps == []
 
 
 def test_calibration_finds_a_head_that_looks_at_the_evidence(tools, backend):

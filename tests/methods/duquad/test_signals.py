@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 import torch
 
 from mdqa.attention.layout import Layout
 from mdqa.backends.hf import TransformersBackend
+from mdqa.backends.prefix import Prefix
+from mdqa.methods.base import Tools
 from mdqa.methods.duquad.agents import agent_prompt, likelihood_prompt
+from mdqa.methods.duquad.config import DuQUADConfig
 from mdqa.prompting import Prompt
+from mdqa.run import begin, run_one
+from mdqa.trace import BaseEvent, ModelCall
 from tests.tiny import tiny_backend, tiny_model
 
 from .helpers import QUESTION, Run, WordEncoder, run_duquad
@@ -88,3 +95,15 @@ def test_permuting_the_documents_permutes_sim_and_ppl(run: Run, backend: Transfo
     for signal in ("sim", "ppl"):
         for document_id, value in run.values("structural_fusion", signal).items():
             assert other.values("structural_fusion", signal)[document_id] == pytest.approx(value, abs=1e-5)
+
+
+def test_the_documents_keys_and_values_are_freed_after_the_agents(backend: TransformersBackend) -> None:
+    tools, alive = Tools(backend, WordEncoder), {}
+
+    def look(event: BaseEvent) -> None:
+        if isinstance(event, ModelCall):
+            alive[event.role] = sum(type(thing) is Prefix for thing in gc.get_objects())
+
+    run_one(begin("duquad", DuQUADConfig(**SHORT), QUESTION, tools), tools, sink=look)
+    assert alive["global_agent"] == 1
+    assert alive["judge"] == 0
