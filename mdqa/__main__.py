@@ -7,13 +7,23 @@ was stopped; 2: bad arguments or input.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from mdqa.errors import CapabilityError, ConfigError, InputError, MdqaError, MissingDependency, ProfileError
+from mdqa.commands.options import one_line
+from mdqa.errors import (
+    CapabilityError,
+    ConfigError,
+    InputError,
+    MdqaError,
+    MissingDependency,
+    OutputError,
+    ProfileError,
+)
 
 COMMANDS = ("answer", "calibrate", "score", "route", "methods", "models", "profiles", "export")
 """The commands in the order of ``--help``. Each is a module of :mod:`mdqa.commands` with ``add`` and ``run``."""
@@ -58,21 +68,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     try:
         args = build_parser().parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
+        run: Callable[[argparse.Namespace], int] = args.run
+        status = run(args)
+        sys.stdout.flush()  # here, where a reader that went away or a full disk can still be told
+        return status
     except SystemExit as leaving:  # argparse leaves the process itself; callers of main want the status
         return int(leaving.code or 0)
-    run: Callable[[argparse.Namespace], int] = args.run
-    try:
-        return run(args)
     except MdqaError as problem:
-        print(f"mdqa: {' '.join(str(problem).split())}", file=sys.stderr)
+        print(f"mdqa: {one_line(str(problem))}", file=sys.stderr)
         return 2 if isinstance(problem, BAD_INPUT) else 1
     except KeyboardInterrupt:
         print("mdqa: stopped", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader of our standard output went away; Python would complain once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
+        return 1
+    except OSError as problem:
+        print(f"mdqa: {one_line(str(OutputError(str(problem.filename or 'standard output'), problem)))}", file=sys.stderr)
+        _silence()
         return 1
 
 
+def _silence() -> None:
+    """Send what is still buffered for standard output nowhere: Python would fail on it once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _streams() -> None:
+    """Standard output is UTF-8 whatever the locale is; a stream that the caller closed takes nothing."""
+    if sys.stderr is None:  # print(file=None) would write messages among the data
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+    if sys.stdout is None:  # opened for reading: data for it is an error, not silently lost
+        sys.stdout = open(os.devnull, encoding="utf-8")
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
 if __name__ == "__main__":
+    _streams()
     sys.exit(main())

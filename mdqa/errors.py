@@ -47,6 +47,14 @@ class ProfileError(MdqaError):
     """A calibration profile that is missing, damaged or made for another model."""
 
 
+class OutputError(MdqaError):
+    """A result could not be written: the disk is full, a device is gone. What was written before stays."""
+
+    def __init__(self, place: str, problem: OSError) -> None:
+        reason = problem.strerror or str(problem)
+        super().__init__(f"{place}: cannot be written ({reason}); free some space or choose another place")
+
+
 class StorageError(MdqaError):
     """The database cannot be opened, read or written."""
 

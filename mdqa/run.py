@@ -48,8 +48,8 @@ Overflow = Literal["refuse", "shorten", "drop_last"]
 """What to do when the documents do not fit into the model's window: refuse the run, cut the end of the longest
 documents to one common length, or leave out documents from the end of the list."""
 
-RESERVED_TOKENS = 1024
-"""Tokens of the window kept for instructions and the reply when documents are fitted."""
+INSTRUCTION_TOKENS = 768
+"""Tokens of the window kept for instructions and chat turns, beside the reply, when documents are fitted."""
 
 WORD_LENGTH = 40
 """So many characters are given up at most so that a shortened document ends with a whole word."""
@@ -75,6 +75,7 @@ class Collector:
                 self.current_stage = event.title
             case StageFinished():
                 self.stages.append(event.stage)
+                self.current_stage = ""
             case OpinionGiven():
                 self.opinions.append(event.opinion)
             case AttentionCaptured(map=AttentionMap() as attention_map):
@@ -172,7 +173,7 @@ def _answer(header: RunResult, tools: Tools, run: Recorder, overflow: Overflow) 
     check_question(header.question)
     cls = method_class(header.method)
     method = cls(cls.Config.parse(header.config), tools)
-    item = fit_documents(header.question, run, overflow)
+    item = fit_documents(header.question, run, overflow, reply_tokens=method.config.reply_tokens)
     return str(method.answer(item, run))
 
 
@@ -196,10 +197,10 @@ def check_question(item: Question) -> None:
         seen.add(document.id)
 
 
-def fit_documents(item: Question, run: Recorder, overflow: Overflow) -> Question:
+def fit_documents(item: Question, run: Recorder, overflow: Overflow, *, reply_tokens: int = 256) -> Question:
     """The question with documents that fit the window by the chosen rule; what was cut is said in the trace.
 
-    ``RESERVED_TOKENS`` stay free. With ``refuse`` and too many tokens: PromptTooLong with the numbers.
+    ``INSTRUCTION_TOKENS`` and ``reply_tokens`` stay free. With ``refuse`` and too many tokens: PromptTooLong with the numbers.
     """
     backend = run.tools.backend
 
@@ -207,11 +208,14 @@ def fit_documents(item: Question, run: Recorder, overflow: Overflow) -> Question
         return backend.count_tokens(document_segment(number, document).text) + 2
 
     sizes = [size(number, document) for number, document in enumerate(item.documents, 1)]
-    budget = backend.window - RESERVED_TOKENS - backend.count_tokens(item.question)
+    budget = backend.window - INSTRUCTION_TOKENS - reply_tokens - backend.count_tokens(item.question)
     if sum(sizes) <= budget:
         return item
-    if overflow == "refuse" or budget <= 0:
-        reserved = backend.window - max(budget, 0)
+    if budget <= 0:
+        size = backend.count_tokens(item.question)
+        raise PromptTooLong(size, backend.window, reserved=RESERVED_TOKENS, role="question")
+    if overflow == "refuse":
+        reserved = backend.window - budget
         raise PromptTooLong(sum(sizes), backend.window, reserved=reserved, role="set of documents")
     if overflow == "drop_last":
         keep, total = 0, 0

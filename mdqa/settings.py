@@ -31,14 +31,14 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Settings from ``MDQA_*`` variables; ConfigError names a variable that cannot be read."""
         env = os.environ if environment is None else environment
-        data = Path(env.get("XDG_DATA_HOME", "~/.local/share")).expanduser() / "mdqa"
-        cache = Path(env.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "mdqa"
+        data = Path(env.get("XDG_DATA_HOME") or "~/.local/share") / "mdqa"
+        cache = Path(env.get("XDG_CACHE_HOME") or "~/.cache") / "mdqa"
         return cls(
             model=env.get("MDQA_MODEL", ""),
             device=env.get("MDQA_DEVICE", "auto"),
             dtype=env.get("MDQA_DTYPE", "auto"),
-            database=Path(env.get("MDQA_DATABASE", str(data / "mdqa.db"))).expanduser(),
-            cache=Path(env.get("MDQA_CACHE", str(cache))).expanduser(),
+            database=_path(env, "MDQA_DATABASE", data / "mdqa.db"),
+            cache=_path(env, "MDQA_CACHE", cache),
             host=env.get("MDQA_HOST", cls.host),
             port=_integer(env, "MDQA_PORT", cls.port, 1, 65535),
             user=env.get("MDQA_USER", ""),
@@ -47,6 +47,14 @@ class Settings:
             max_characters=_integer(env, "MDQA_MAX_CHARACTERS", cls.max_characters, 1_000, 1_000_000_000),
             queue=_integer(env, "MDQA_QUEUE", cls.queue, 1, 10_000),
         )
+
+
+def _path(env: Mapping[str, str], name: str, default: Path) -> Path:
+    path = Path(env.get(name) or default)
+    try:
+        return path.expanduser()
+    except RuntimeError:  # no such user, or a user without a home, as in some containers
+        raise ConfigError(f"{name}: {path} begins with a home folder that is not known; give a full path") from None
 
 
 def _integer(env: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:

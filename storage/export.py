@@ -151,6 +151,8 @@ def _replacing(store: Store, output: Path) -> Iterator[Path]:
         raise ConfigError(f"{output} is the database itself; choose another file for the export")
     if output.is_dir():
         raise ConfigError(f"{output} is a folder; give the path of a file")
+    if output.exists() and not output.is_file():  # to replace /dev/null would harm the whole machine
+        raise ConfigError(f"{output} is a device or a pipe; give the path of a file")
     part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from mdqa.methods.direct.method import DirectConfig
 from mdqa.methods.recorder import Recorder
 from mdqa.prompting import document_segment
 from mdqa.records import Document, Question
-from mdqa.run import RESERVED_TOKENS, begin, fit_documents, run_one
+from mdqa.run import INSTRUCTION_TOKENS, begin, fit_documents, run_one
 from mdqa.trace import BaseEvent, Notice
 from tests.tiny import tiny_backend
 
@@ -66,7 +66,7 @@ def test_documents_are_left_out_from_the_end(tools: Tools) -> None:
 def test_shortened_documents_fit_and_keep_what_there_is_room_for(tools: Tools, long: str) -> None:
     question = item("Here.", long, "There.")
     fitted, notices = fit(question, tools, "shorten")
-    budget = tools.backend.window - RESERVED_TOKENS - tools.backend.count_tokens(question.question)
+    budget = tools.backend.window - INSTRUCTION_TOKENS - 256 - tools.backend.count_tokens(question.question)
     assert 0.6 * budget < sum(tokens(fitted, tools)) <= budget
     assert fitted.document_ids == question.document_ids
     assert [d.text for d in fitted.documents[::2]] == ["Here.", "There."]

@@ -22,7 +22,7 @@ from mdqa.commands.options import (
     add_database_argument,
     add_model_arguments,
     add_question_arguments,
-    check_folder,
+    check_output,
     make_tools,
     open_backend,
     parse_set,
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--name: give the profile a name")
     database = args.db or settings.database
     if args.output:
-        check_folder(args.output)
+        check_output(args.output)
     calibrate = load(CALIBRATIONS, args.method, "calibration")
     options = typed_options(calibrate, parse_set(args.set))
     questions = questions_from(args)

@@ -38,7 +38,7 @@ def opened(path: Path) -> Iterator[Any]:
 
 def stored_profiles(path: Path) -> tuple[Profile, ...]:
     """The profiles of a database; none where there is no database yet."""
-    if not path.is_file():
+    if not path.exists():
         return ()
     with opened(path) as store:
         return tuple(store.profiles.list())

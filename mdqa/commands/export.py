@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from mdqa.commands.database import opened, storage_module
-from mdqa.commands.options import add_database_argument, check_folder
+from mdqa.commands.options import add_database_argument, check_output
 from mdqa.errors import InputError
 from mdqa.settings import Settings
 
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         if args.output == "-":
             count = export(store, sys.stdout, what=args.what, format=args.format)
         else:
-            check_folder(Path(args.output))
+            check_output(Path(args.output))
             count = export(store, Path(args.output), what=args.what, format=args.format)
     print(f"{count} {args.what} of {database}", file=sys.stderr)
     return 0

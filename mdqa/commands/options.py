@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from mdqa.backends.base import Backend
 from mdqa.calibration import find_profile, read_profile
-from mdqa.errors import ConfigError, InputError, ProfileError
+from mdqa.errors import ConfigError, InputError, OutputError, ProfileError
 from mdqa.methods.base import Encoder, Tools
 from mdqa.records import Profile, Question
 from mdqa.registry import BACKENDS, READERS
@@ -55,7 +56,7 @@ def positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not above zero")
-    return value
+    return min(value, sys.maxsize)  # what slices take
 
 
 def parse_set(pairs: Sequence[str]) -> dict[str, Any]:
@@ -88,8 +89,6 @@ def questions_from(args: argparse.Namespace) -> list[Question]:
     """The chosen questions of the input; InputError if there is none."""
     from mdqa.benchmarks.base import read_questions  # noqa: PLC0415 (readers are only needed by commands with questions)
 
-    if not args.input.is_file():
-        raise InputError("there is no such file", place=str(args.input))
     limit = args.limit if args.split == "all" else None  # a split is cut after it is made
     questions = list(in_split(read_questions(args.input, format=args.format, limit=limit), args.split))[: args.limit]
     if not questions:
@@ -160,8 +159,11 @@ def write_lines(rows: Sequence[dict[str, Any]], output: str) -> None:
         sys.stdout.flush()
         return
     path = Path(output)
-    check_folder(path)
-    path.write_text(text, encoding="utf-8")
+    check_output(path)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(output, error) from None
 
 
 def json_line(row: dict[str, Any]) -> str:
@@ -170,9 +172,18 @@ def json_line(row: dict[str, Any]) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
-def check_folder(path: Path) -> None:
-    """InputError if a file cannot be made at this path."""
+def one_line(message: str) -> str:
+    """A message as one line that no terminal takes for a command: control characters as escapes."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(message.split()))
+
+
+def check_output(path: Path) -> None:
+    """InputError if a file cannot be made or replaced at this path."""
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent}; make it first", place=str(path))
     if path.is_dir():
         raise InputError("this is a folder; name a file", place=str(path))
+    if path.exists() and not path.is_file():
+        raise InputError("this is a device or a pipe; name a file, or - for standard output", place=str(path))
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise InputError("it may not be written; check its permissions or name another file", place=str(path))

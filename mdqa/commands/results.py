@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mdqa.commands.options import check_folder, json_line
+from mdqa.commands.options import check_output, json_line
 from mdqa.errors import InputError
 from mdqa.records import Question
 
@@ -101,7 +101,7 @@ def open_results(output: str, settled: Settled, *, retry_failed: bool) -> Iterat
         yield StandardOutput()
         return
     path = Path(output)
-    check_folder(path)
+    check_output(path)
     lines = _usable_lines(path, settled) if path.exists() else []
     if retry_failed and any(line["status"] != "ok" for line in lines):
         lines = [line for line in lines if line["status"] == "ok"]

@@ -33,6 +33,12 @@ class MethodConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @property
+    def reply_tokens(self) -> int:
+        """Longest reply in tokens: the largest option named ``max_new_tokens`` or ``..._max_tokens``; 0 without one."""
+        names = [n for n in type(self).model_fields if n == "max_new_tokens" or n.endswith("max_tokens")]
+        return max((int(getattr(self, name)) for name in names), default=0)
+
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> MethodConfig:
         """Options from names and values (strings are read as the field's type); ConfigError names the field."""

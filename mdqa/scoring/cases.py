@@ -79,4 +79,7 @@ def _check(line: str, number: int, path: str) -> Mismatch | None:
 def _equal(got: Any, expected: Any) -> bool:
     if isinstance(got, str) or isinstance(expected, str):
         return bool(got == expected)
-    return isinstance(expected, int | float) and math.isclose(got, expected, rel_tol=0.0, abs_tol=TOLERANCE)
+    try:
+        return isinstance(expected, int | float) and math.isclose(got, expected, rel_tol=0.0, abs_tol=TOLERANCE)
+    except OverflowError:  # a whole number beyond all floats
+        return False
