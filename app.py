@@ -6,13 +6,14 @@ import sys
 
 from mdqa.errors import MdqaError
 from ui.context import open_context
-from ui.launching import launch_options, read_settings, start_log
+from ui.launching import launch_options, read_settings, start_log, stop_on_terminate
 from ui.layout import appearance, build_ui
 
 
 def main() -> int:
     """Serve until the program is stopped; 2 for settings that cannot be used."""
     start_log()
+    stop_on_terminate()
     try:
         settings = read_settings()
         context = open_context(settings)

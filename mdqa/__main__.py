@@ -11,7 +11,9 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from mdqa.commands.options import one_line
@@ -84,22 +86,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _silence()
         return 1
     except OSError as problem:
-        print(f"mdqa: {one_line(str(OutputError(str(problem.filename or 'standard output'), problem)))}", file=sys.stderr)
+        print(
+            f"mdqa: {one_line(str(OutputError(str(problem.filename or 'standard output'), problem)))}", file=sys.stderr
+        )
         _silence()
         return 1
 
 
 def _silence() -> None:
     """Send what is still buffered for standard output nowhere: Python would fail on it once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _streams() -> None:
     """Standard output is UTF-8 whatever the locale is; a stream that the caller closed takes nothing."""
     if sys.stderr is None:  # print(file=None) would write messages among the data
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
     if sys.stdout is None:  # opened for reading: data for it is an error, not silently lost
-        sys.stdout = open(os.devnull, encoding="utf-8")
+        sys.stdout = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
     elif isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
 

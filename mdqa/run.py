@@ -200,7 +200,8 @@ def check_question(item: Question) -> None:
 def fit_documents(item: Question, run: Recorder, overflow: Overflow, *, reply_tokens: int = 256) -> Question:
     """The question with documents that fit the window by the chosen rule; what was cut is said in the trace.
 
-    ``INSTRUCTION_TOKENS`` and ``reply_tokens`` stay free. With ``refuse`` and too many tokens: PromptTooLong with the numbers.
+    ``INSTRUCTION_TOKENS`` and ``reply_tokens`` stay free. With ``refuse`` and too many tokens: PromptTooLong with
+    the numbers.
     """
     backend = run.tools.backend
 
@@ -212,8 +213,8 @@ def fit_documents(item: Question, run: Recorder, overflow: Overflow, *, reply_to
     if sum(sizes) <= budget:
         return item
     if budget <= 0:
-        size = backend.count_tokens(item.question)
-        raise PromptTooLong(size, backend.window, reserved=RESERVED_TOKENS, role="question")
+        tokens = backend.count_tokens(item.question)
+        raise PromptTooLong(tokens, backend.window, reserved=INSTRUCTION_TOKENS + reply_tokens, role="question")
     if overflow == "refuse":
         reserved = backend.window - budget
         raise PromptTooLong(sum(sizes), backend.window, reserved=reserved, role="set of documents")

@@ -92,3 +92,10 @@ def test_unusable_questions_are_failed_runs_that_say_where(tools: Tools, questio
     assert result.error.type == "InputError"
     assert message in result.error.message
     assert result.cost.llm_calls == 0
+
+
+@pytest.mark.parametrize("overflow", ["refuse", "shorten", "drop_last"])
+def test_a_question_that_leaves_no_room_is_what_is_named(tools: Tools, overflow: str) -> None:
+    long = item("Here.").model_copy(update={"question": "why " * 20_000})
+    with pytest.raises(PromptTooLong, match="The question has"):
+        fit(long, tools, overflow)

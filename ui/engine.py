@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from mdqa.backends.base import Backend, Capability
-from mdqa.errors import ConfigError, MdqaError, ModelError
+from mdqa.errors import ConfigError, MdqaError, ModelError, StorageError
 from mdqa.methods.base import Encoder, Tools
 from mdqa.records import Profile, RunError, RunResult
 from mdqa.run import begin, run_one
@@ -188,7 +188,8 @@ class Engine:
             except MdqaError as problem:
                 log.warning("%s", problem)
                 if isinstance(job, LiveRun):
-                    job.end("failed", str(problem))
+                    ours = not isinstance(problem, StorageError)  # those name paths of the server
+                    job.end("failed", str(problem) if ours else _reference(job.order.run_id))
             except Exception:
                 log.exception("a job failed")
                 if isinstance(job, LiveRun):

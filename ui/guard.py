@@ -11,7 +11,8 @@ from typing import Any
 
 import gradio as gr
 
-from mdqa.errors import MdqaError
+from mdqa.errors import MdqaError, StorageError
+from storage.runs import UnknownRun
 from ui.views.markup import escape
 
 log = logging.getLogger("mdqa.ui")
@@ -19,7 +20,9 @@ log = logging.getLogger("mdqa.ui")
 
 def explained(problem: BaseException) -> str:
     """A sentence for people (plain text); the traceback of a fault of ours goes to the log under its reference."""
-    if isinstance(problem, MdqaError):
+    if isinstance(problem, UnknownRun):
+        return "There is no run under this address; it may have been deleted."
+    if isinstance(problem, MdqaError) and not isinstance(problem, StorageError):  # those name paths of the server
         return str(problem)
     reference = uuid.uuid4().hex[:8]
     log.error("reference %s", reference, exc_info=problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,15 @@ def start_log() -> None:
     """Messages of ours, time first, on standard error."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("mdqa").setLevel(logging.INFO)
+
+
+def stop_on_terminate() -> None:
+    """Let SIGTERM (a container that is stopped) end the program as Ctrl+C does, with the work stored."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def launch_options(settings: Settings) -> dict[str, Any]:

@@ -21,8 +21,10 @@ from mdqa.commands.options import (
     add_database_argument,
     add_model_arguments,
     add_question_arguments,
+    check_output,
     choose_profile,
     make_tools,
+    one_line,
     open_backend,
     parse_set,
     questions_from,
@@ -61,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     cls = method_class(args.method)
     config = cls.Config.parse(parse_set(args.set))
     questions = questions_from(args)
-    if args.output != "-" and args.input.resolve() == Path(args.output).resolve():
-        raise InputError("input and output are the same file", place=args.output)
+    if args.output != "-":
+        check_output(Path(args.output), args.input)  # at once, not after the model was loaded
     backend = open_backend(args, settings)
     try:
         stored = stored_profiles(args.db or settings.database) if cls.uses_profile else ()
@@ -107,8 +109,8 @@ def _answer_all(
             if result.status == "cancelled":
                 break
             if result.error is not None:
-                bar.write(f"question {item.id!r} failed: {result.error.message}", file=sys.stderr)
-            results.append(result.to_line())
+                bar.write(f"question {item.id!r} failed: {one_line(result.error.message)}", file=sys.stderr)
+            results.append(result.to_line(), item)
             bar.update()
     return _verdict(args, questions, results, stopped=cancel.cancelled)
 

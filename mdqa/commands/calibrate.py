@@ -61,7 +61,10 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--name: give the profile a name")
     database = args.db or settings.database
     if args.output:
-        check_output(args.output)
+        check_output(args.output, args.input)
+    else:
+        with opened(database):
+            pass  # says at once, and not after hours of work, that it cannot be used
     calibrate = load(CALIBRATIONS, args.method, "calibration")
     options = typed_options(calibrate, parse_set(args.set))
     questions = questions_from(args)

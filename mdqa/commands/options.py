@@ -177,8 +177,10 @@ def one_line(message: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(message.split()))
 
 
-def check_output(path: Path) -> None:
-    """InputError if a file cannot be made or replaced at this path."""
+def check_output(path: Path, source: Path | None = None) -> None:
+    """InputError if a file cannot be made or replaced at this path, or is the command's input ``source``."""
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise InputError("input and output are the same file", place=str(path))
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent}; make it first", place=str(path))
     if path.is_dir():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +25,9 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update"),
 )
 START_SECONDS = 180
+
+LEAVING = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
+"""What Gradio's own script logs when a page is left while its event stream is open; it says nothing about ours."""
 
 
 class Server:
@@ -59,10 +61,10 @@ class Server:
         pytest.fail(f"no page after {START_SECONDS} s:\n{self.log()}")
 
     def stop(self) -> None:
-        """Stop it as Ctrl+C does."""
+        """Stop it as a container is stopped."""
         if self._process is None:
             return
-        self._process.send_signal(signal.SIGINT)
+        self._process.terminate()
         try:
             self._process.wait(30)
         except subprocess.TimeoutExpired:
@@ -122,4 +124,5 @@ def page(browser: Browser) -> Iterator[Page]:
     opened.on("pageerror", lambda error: errors.append(str(error)))
     yield opened
     context.close()
-    assert not errors, errors
+    ours = [error for error in errors if not error.startswith(LEAVING)]
+    assert not ours, ours

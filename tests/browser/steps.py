@@ -18,9 +18,12 @@ def open_page(page: Page, url: str) -> None:
 
 
 def choose_example(page: Page, title: str) -> None:
-    """Pick a built-in example by its title."""
+    """Pick a built-in example by its title, another one than the one in front, and wait until it is there."""
+    question = page.locator("#mdqa-question textarea")
+    before = question.input_value()
     page.locator("#mdqa-example input").click()
     page.get_by_role("option", name=title).click()
+    expect(question).not_to_have_value(before)
 
 
 def choose_methods(page: Page, *titles: str) -> None:

@@ -141,6 +141,119 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_text() == '{"note": "mine"}\n'
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_nothing_is_cut_off_a_file_that_is_not_ours(tmp_path: Path, end: bytes) -> None:
+    source = questions(tmp_path / "in.jsonl", 1)
+    for content in (b"my notes", source.read_bytes().strip(), b"[" * 100_000, b'{"id": "q0", "question": "cut'):
+        (tmp_path / "out.jsonl").write_bytes(content + end)
+        done = answer(tmp_path, source=source)
+        assert done.returncode == 2
+        assert "out.jsonl, line 1" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert (tmp_path / "out.jsonl").read_bytes() == content + end
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"i', b'{"id": "q\\', b'{"id": "q2", "ru', b'{"id": "q2", "run": "ab\0\0', b"\0\0\0"]
+)
+def test_every_beginning_of_a_line_is_taken_for_torn(tmp_path: Path, torn: bytes) -> None:
+    assert answer(tmp_path, "--limit", 1).returncode == 0
+    out = tmp_path / "out.jsonl"
+    out.write_bytes(out.read_bytes() + torn)
+    done = answer(tmp_path, "--limit", 2)
+    assert done.returncode == 0, done.stderr
+    assert f"torn last line of {len(torn)} bytes" in done.stderr
+    assert [row["id"] for row in lines(out)] == ["q0", "q1"]
+
+
+def test_other_documents_of_a_question_are_refused(tmp_path: Path) -> None:
+    source = questions(tmp_path / "in.jsonl", 1)
+    assert answer(tmp_path, source=source).returncode == 0
+    before = (tmp_path / "out.jsonl").read_bytes()
+    source.write_text(source.read_text().replace("Rye bread", "White bread"))
+    done = answer(tmp_path, source=source)
+    assert done.returncode == 2
+    assert "documents of question 'q0'" in done.stderr
+    assert (tmp_path / "out.jsonl").read_bytes() == before
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    process, out = _started(tmp_path, 1500)
+    try:
+        done = answer(tmp_path, "--quiet", "--retry-failed", source=tmp_path / "in.jsonl")
+        assert done.returncode == 2
+        assert "another process" in done.stderr
+        assert process.poll() is None, "the first one goes on"
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert all(row["status"] == "ok" for row in lines(out))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
+    source, out = questions(tmp_path / "in.jsonl", 30), tmp_path / "out.jsonl"
+    arguments = command("answer", "--method", "direct", "--model", "scripted", "--input", source, "--output", out)
+    limited = subprocess.run(
+        ["bash", "-c", 'trap "" XFSZ; ulimit -f 12; exec "$@"', "bash", *arguments, "--quiet"],
+        cwd=ROOT,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert limited.returncode == 1
+    assert "out.jsonl: cannot be written" in limited.stderr
+    assert len(limited.stderr.splitlines()) == 1
+    assert 2 <= len(lines(out)) < 30
+    assert out.read_bytes().endswith(b"\n")
+    assert answer(tmp_path, source=source).returncode == 0
+    assert [row["id"] for row in lines(out)] == [f"q{i}" for i in range(30)]
+
+
+def test_the_input_may_be_a_pipe_and_is_never_the_output(tmp_path: Path) -> None:
+    source = questions(tmp_path / "in.jsonl", 1)
+    before = source.read_bytes()
+    (tmp_path / "same.jsonl").hardlink_to(source)
+    done = answer(tmp_path, source=source, output=tmp_path / "same.jsonl")
+    assert done.returncode == 2
+    assert "the same file" in done.stderr
+    assert source.read_bytes() == before
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = answer(tmp_path, source=source, output=pipe)
+    assert done.returncode == 2
+    assert "device or a pipe" in done.stderr
+    with subprocess.Popen(["bash", "-c", 'cat "$0" > "$1"', source, pipe]):
+        done = answer(tmp_path, source=pipe)
+    assert done.returncode == 0, done.stderr
+    assert len(lines(tmp_path / "out.jsonl")) == 1
+
+
+def test_a_limit_beyond_all_slices(tmp_path: Path) -> None:
+    assert answer(tmp_path, "--limit", 10**30).returncode == 0
+    assert len(lines(tmp_path / "out.jsonl")) == COUNT
+
+
+def _with_streams(tmp_path: Path, redirection: str, *arguments: object) -> subprocess.CompletedProcess[bytes]:
+    shell = ["bash", "-c", f'exec "$@" {redirection}', "bash", *command(*arguments)]
+    return subprocess.run(shell, cwd=ROOT, env=environment(tmp_path), capture_output=True, timeout=120)
+
+
+def test_streams_that_are_closed(tmp_path: Path) -> None:
+    source = questions(tmp_path / "in.jsonl", 2)
+    fixed = ("answer", "--method", "direct", "--model", "scripted", "--input", source, "--output", "-")
+    done = _with_streams(tmp_path, "2>&-", *fixed)
+    assert done.returncode == 0
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["q0", "q1"], "no message among the data"
+    done = _with_streams(tmp_path, ">&-", *fixed, "--quiet")
+    assert done.returncode == 1
+    assert b"standard output: cannot be written" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    done = _with_streams(tmp_path, "> >(exit)", *fixed, "--quiet")  # a reader that goes away
+    assert done.stderr == b""
+
+
 def test_failures_are_recorded_and_can_be_retried(tmp_path: Path) -> None:
     source = questions(tmp_path / "in.jsonl", 2)
     rows = lines(source)

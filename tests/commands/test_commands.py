@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from mdqa.commands.options import choose_profile, in_split, json_line, parse_set
 from mdqa.errors import ConfigError, ProfileError
 from mdqa.records import Profile, Question
 from mdqa.registry import CALIBRATIONS, METHODS, load, method_class
+from storage.export import export
 from storage.store import Store
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -151,6 +153,57 @@ def test_export_of_an_empty_database(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "0 runs" in capsys.readouterr().err
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 1
     assert main(["export", "--output", "-", "--what", "nonsense"]) == 2
+
+
+def test_outputs_that_are_no_files_stay_what_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store.open(tmp_path / "mdqa.db").close()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for arguments in (["export"], ["methods"], ["route", "--rho", ".3,.2,.1"]):
+        assert main([*arguments, "--output", str(pipe)]) == 2
+        assert "device or a pipe" in capsys.readouterr().err
+        assert pipe.is_fifo()
+    with Store.open(tmp_path / "mdqa.db") as store, pytest.raises(ConfigError, match="device or a pipe"):
+        export(store, pipe)
+    assert pipe.is_fifo()
+
+
+def test_calibration_refuses_places_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = questions_file(tmp_path / "in.jsonl")
+    before = source.read_bytes()
+    fixed = ["calibrate", "--method", "cafe", "--model", "scripted", "--input", str(source), "--name", "x", "--replace"]
+    assert main([*fixed, "--output", str(source)]) == 2
+    assert "the same file" in capsys.readouterr().err
+    assert source.read_bytes() == before
+    assert main([*fixed, "--db", str(tmp_path)]) == 1
+    message = capsys.readouterr().err
+    assert "is a folder" in message
+    assert len(message.splitlines()) == 1, "before the questions were read"
+    assert main(["profiles", "--db", str(tmp_path)]) == 1
+
+
+def test_messages_are_one_line_without_control_characters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"question": "x", "\x1b[2J\nkey": 1}))
+    arguments = ["--method", "direct", "--model", "scripted", "--input", str(path), "--output", "-"]
+    assert main(["answer", *arguments]) == 2
+    message = capsys.readouterr().err
+    assert len(message.splitlines()) == 1
+    assert "\\x1b[2J key" in message
+    assert "\x1b" not in message
+
+
+def test_score_takes_numbers_beyond_all_floats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps({"metric": "f1", "prediction": "a", "answers": ["a"], "expected": 10**400}))
+    assert main(["score", "--cases", str(path)]) == 1
+    assert "1 mismatches" in capsys.readouterr().err
+
+
+def test_a_home_that_does_not_exist(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("MDQA_DATABASE", "~nobody-of-this-name/mdqa.db")
+    assert main(["profiles"]) == 2
+    assert "MDQA_DATABASE" in capsys.readouterr().err
 
 
 def test_set_reads_lists_and_leaves_text() -> None:
