@@ -19,6 +19,10 @@ Status = Literal["ok", "parse_error", "out_of_range", "truncated", "timeout", "u
 
 RunStatus = Literal["running", "ok", "failed", "cancelled", "interrupted"]
 
+Overflow = Literal["refuse", "shorten", "drop_last"]
+"""What to do when the documents do not fit into the model's window: refuse the run, cut the end of the longest
+documents to one common length, or leave out documents from the end of the list."""
+
 Head = tuple[int, int]
 """A query head as (layer, head), both counted from 0."""
 
@@ -256,6 +260,7 @@ class RunResult(Record):
     cost: Cost = Cost()
     config: dict[str, Any] = {}
     profile: str = ""
+    overflow: Overflow = "refuse"
     error: RunError | None = None
 
     def to_line(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from mdqa.cancellation import CancelToken
 from mdqa.errors import Cancelled, InputError, MdqaError, PromptTooLong
@@ -23,6 +23,7 @@ from mdqa.records import (
     AttentionMap,
     Document,
     Opinion,
+    Overflow,
     Question,
     Routing,
     RunError,
@@ -43,10 +44,6 @@ from mdqa.trace import (
     StageFinished,
     StageStarted,
 )
-
-Overflow = Literal["refuse", "shorten", "drop_last"]
-"""What to do when the documents do not fit into the model's window: refuse the run, cut the end of the longest
-documents to one common length, or leave out documents from the end of the list."""
 
 INSTRUCTION_TOKENS = 768
 """Tokens of the window kept for instructions and chat turns, beside the reply, when documents are fitted."""
@@ -115,7 +112,14 @@ def new_run_id() -> str:
 
 
 def begin(
-    method: str, config: MethodConfig, item: Question, tools: Tools, *, seed: int = 0, run_id: str | None = None
+    method: str,
+    config: MethodConfig,
+    item: Question,
+    tools: Tools,
+    *,
+    seed: int = 0,
+    run_id: str | None = None,
+    overflow: Overflow = "refuse",
 ) -> RunResult:
     """The run's record before any work: status ``running``."""
     return RunResult(
@@ -129,6 +133,7 @@ def begin(
         seed=seed,
         config=config.model_dump(mode="json"),
         profile=tools.profile.name if tools.profile else "",
+        overflow=overflow,
     )
 
 
@@ -138,7 +143,6 @@ def run_one(
     *,
     sink: Callable[[BaseEvent], None] = lambda event: None,
     cancel: CancelToken | None = None,
-    overflow: Overflow = "refuse",
 ) -> Outcome:
     """Carry out the run that ``header`` (from :func:`begin`) describes."""
     collector = Collector()
@@ -153,7 +157,7 @@ def run_one(
     answer, error = "", None
     status: RunStatus
     try:
-        answer, status = _answer(header, tools, run, overflow), "ok"
+        answer, status = _answer(header, tools, run), "ok"
     except Cancelled:
         status = "cancelled"
     except MdqaError as problem:
@@ -169,11 +173,11 @@ def run_one(
     return Outcome(result, tuple(collector.maps))
 
 
-def _answer(header: RunResult, tools: Tools, run: Recorder, overflow: Overflow) -> str:
+def _answer(header: RunResult, tools: Tools, run: Recorder) -> str:
     check_question(header.question)
     cls = method_class(header.method)
     method = cls(cls.Config.parse(header.config), tools)
-    item = fit_documents(header.question, run, overflow, reply_tokens=method.config.reply_tokens)
+    item = fit_documents(header.question, run, header.overflow, reply_tokens=method.config.reply_tokens)
     return str(method.answer(item, run))
 
 

@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 from mdqa.errors import CapabilityError, ConfigError, MdqaError
 from mdqa.methods.base import Method, MethodConfig
-from mdqa.records import AttentionMap, Question, RunResult
+from mdqa.records import AttentionMap, Overflow, Question, RunResult
 from mdqa.registry import METHODS, method_class
-from mdqa.run import Overflow, check_question, new_run_id
+from mdqa.run import check_question, new_run_id
 from mdqa.trace import ModelCall
 from storage.runs import RunFilter, RunRow, UnknownRun
 from ui.context import Context

@@ -248,7 +248,15 @@ class Engine:
             return
         run.preparing("")
         tools = Tools(backend, self._shared_encoder, profile)
-        header = begin(order.method, order.config, order.item, tools, seed=order.seed, run_id=order.run_id)
+        header = begin(
+            order.method,
+            order.config,
+            order.item,
+            tools,
+            seed=order.seed,
+            run_id=order.run_id,
+            overflow=order.overflow,
+        )
         self._store.runs.begin(header)
 
         def sink(event: BaseEvent) -> None:
@@ -261,7 +269,7 @@ class Engine:
 
         last: list[BaseEvent] = []
         with self._backend_use:
-            outcome = run_one(header, tools, sink=sink, cancel=run.cancel, overflow=order.overflow)
+            outcome = run_one(header, tools, sink=sink, cancel=run.cancel)
         if outcome.result.error is not None:
             log.warning("run %s failed: %s", order.run_id, outcome.result.error.message)
         self._store.runs.finish(outcome.result, outcome.maps, correct=correctness(outcome.result))

@@ -9,8 +9,7 @@ from typing import Any
 
 from mdqa.cancellation import CancelToken
 from mdqa.errors import MdqaError
-from mdqa.records import Cost, DocumentScore, Question, RunError, RunStatus
-from mdqa.run import Overflow
+from mdqa.records import Cost, DocumentScore, Overflow, Question, RunError, RunStatus
 from mdqa.trace import (
     BaseEvent,
     ModelCall,

@@ -22,6 +22,7 @@ from huggingface_hub.errors import RepositoryNotFoundError as NotFoundError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.utils.logging import disable_progress_bar
 
 from mdqa.attention import capture
 from mdqa.backends.hf import TransformersBackend
@@ -66,6 +67,7 @@ def load_pretrained(
     number, reason = choose_dtype(dtype, place)
     progress(f"Loading {model_name} ({reason})", None)
     capture.register()
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # the steps are told through ``progress``
     with _explained(model_name):
         try:
             local = is_here(source)

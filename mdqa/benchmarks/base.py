@@ -7,7 +7,7 @@ content. Reading streams; what grows with the file is one small entry per questi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -62,13 +62,15 @@ def read_questions(
     limit: int | None = None,
     max_documents: int | None = None,
     max_characters: int | None = None,
+    on_notice: Callable[[Problem], None] = lambda problem: None,
 ) -> Iterator[Question]:
     """The questions of a file, one after the other; InputError at the first record that cannot be used.
 
-    ``format``: a name of ``registry.READERS`` or "auto"; ConfigError for another name. Notices are passed over.
+    ``format``: a name of ``registry.READERS`` or "auto"; ConfigError for another name. Notices (what was
+    changed or found doubled) go to ``on_notice``.
     """
     items = _items(Path(path), str(path), format, Limits(max_documents, max_characters))
-    return islice(_raise_errors(items), limit)
+    return islice(_raise_errors(items, on_notice), limit)
 
 
 def load(
@@ -96,12 +98,14 @@ def load_bytes(
     return _collect(_items(data, name, format, Limits(max_documents, max_characters)), limit)
 
 
-def _raise_errors(items: Iterator[Item]) -> Iterator[Question]:
+def _raise_errors(items: Iterator[Item], on_notice: Callable[[Problem], None]) -> Iterator[Question]:
     for item in items:
         if isinstance(item, Question):
             yield item
         elif item.severity == "error":
             raise InputError(item.message, place=item.place)
+        else:
+            on_notice(item)
 
 
 def _collect(items: Iterator[Item], limit: int | None) -> Loaded:

@@ -32,9 +32,9 @@ from mdqa.commands.options import (
 from mdqa.commands.results import ResultFile, Settled, open_results
 from mdqa.errors import InputError
 from mdqa.methods.base import MethodConfig, Tools
-from mdqa.records import Question
+from mdqa.records import Overflow, Question
 from mdqa.registry import METHODS, method_class
-from mdqa.run import Overflow, begin, run_one
+from mdqa.run import begin, run_one
 from mdqa.settings import Settings
 
 
@@ -104,8 +104,8 @@ def _answer_all(
         for item in todo:
             if cancel.cancelled:
                 break
-            header = begin(args.method, config, item, tools, seed=args.seed)
-            result = run_one(header, tools, cancel=cancel, overflow=args.overflow).result
+            header = begin(args.method, config, item, tools, seed=args.seed, overflow=args.overflow)
+            result = run_one(header, tools, cancel=cancel).result
             if result.status == "cancelled":
                 break
             if result.error is not None:

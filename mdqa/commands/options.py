@@ -19,6 +19,9 @@ from mdqa.records import Profile, Question
 from mdqa.registry import BACKENDS, READERS
 from mdqa.settings import Settings
 
+SHOWN_NOTICES = 5
+"""Notices of a file that are printed; the others are counted."""
+
 SPLITS = ("all", "calibration", "held-out")
 
 
@@ -87,10 +90,16 @@ def _value(key: str, text: str) -> Any:
 
 def questions_from(args: argparse.Namespace) -> list[Question]:
     """The chosen questions of the input; InputError if there is none."""
-    from mdqa.benchmarks.base import read_questions  # noqa: PLC0415 (readers are only needed by commands with questions)
+    from mdqa.benchmarks.base import Problem, read_questions  # noqa: PLC0415 (readers are only needed by commands with questions)
 
     limit = args.limit if args.split == "all" else None  # a split is cut after it is made
-    questions = list(in_split(read_questions(args.input, format=args.format, limit=limit), args.split))[: args.limit]
+    notices: list[Problem] = []
+    read = read_questions(args.input, format=args.format, limit=limit, on_notice=notices.append)
+    questions = list(in_split(read, args.split))[: args.limit]
+    for notice in notices[:SHOWN_NOTICES]:
+        print(f"note: {one_line(f'{notice.place}: {notice.message}')}", file=sys.stderr)
+    if len(notices) > SHOWN_NOTICES:
+        print(f"note: {len(notices) - SHOWN_NOTICES} more of this kind", file=sys.stderr)
     if not questions:
         raise InputError(f"there are no questions in it (split: {args.split})", place=str(args.input))
     return questions

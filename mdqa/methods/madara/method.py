@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mdqa.errors import ProfileError
-from mdqa.methods.base import Method, documents_in_order
+from mdqa.methods.base import Method, MethodConfig, Tools, documents_in_order
 from mdqa.methods.madara import agents, treatments
 from mdqa.methods.madara.agents import Decoding, Signal
 from mdqa.methods.madara.config import MADARAConfig
@@ -50,6 +50,11 @@ class MADARA(Method):
     Config = MADARAConfig
     uses_profile: ClassVar[bool] = True
     config: MADARAConfig
+
+    def __init__(self, config: MethodConfig, tools: Tools) -> None:
+        super().__init__(config, tools)
+        if tools.profile is not None:
+            route_profile(tools.profile, self.config.thresholds)  # a damaged profile is said before any work
 
     def answer(self, item: Question, run: Recorder) -> str:
         """Route, assess, select, generate."""
