@@ -108,7 +108,9 @@ def attention_forward(
         _observe(module.layer_idx, query, key, attention_mask, scale, softcap, probe)
         if probe.stop_after is not None and module.layer_idx >= probe.stop_after:
             raise StopForward
-    if softcap is None:
+    if softcap is None and attention_mask is not None and query.shape[2] == 1:
+        output = _decode_attention(query, key, value, attention_mask, scale)
+    elif softcap is None:
         output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scale, **kwargs)
     else:  # SDPA knows no soft-capping and would silently leave it out
         output = _capped_attention(query, key, value, attention_mask, scale, softcap)
@@ -203,6 +205,24 @@ def _apply(weights: Tensor, value: Tensor) -> Tensor:
     groups = value.shape[0]
     stacked = weights.reshape(groups, heads // groups * count, keys)
     return torch.matmul(stacked, value.float()).view(heads, count, -1)
+
+
+def _decode_attention(query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor, scale: float) -> Tensor:
+    """One new token per row of a padded batch, (B, 1, H, d).
+
+    SDPA with a mask wants keys and values repeated for every query head, which costs more than the attention itself
+    when there is one query row; here the query heads of a group share their keys in one product.
+    """
+    batch, heads, _, size = query.shape
+    groups = key.shape[1]
+    stacked = query.reshape(batch, groups, heads // groups, size)
+    scores = torch.matmul(stacked, key.transpose(2, 3)).float() * scale  # (B, K, G, T)
+    if attention_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attention_mask, _MASKED)  # (B, 1, 1, T)
+    else:
+        scores = scores + attention_mask.float()
+    output = torch.matmul(softmax(scores, dim=-1).to(value.dtype), value)  # (B, K, G, d)
+    return output.reshape(batch, 1, heads, value.shape[-1])
 
 
 def _capped_attention(

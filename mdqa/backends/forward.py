@@ -54,7 +54,7 @@ class Engine:
         self.model: Any = model
         self.device = device
         self.vocabulary: int = model.config.get_text_config().vocab_size
-        self.batch_tokens = 4096 if device == "cpu" else 32768
+        self.batch_tokens = 8192 if device == "cpu" else 32768
         self._sliding_window = _smallest_window(model.config.get_text_config())
 
     def close(self) -> None:

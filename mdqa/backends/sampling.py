@@ -34,10 +34,11 @@ class Sampler:
             token = int(logits.argmax())
         else:
             probabilities = torch.softmax(logits / self.temperature, dim=-1)
-            ordered, order = probabilities.sort(descending=True)
-            beyond = ordered.cumsum(-1) - ordered >= self.top_p
-            ordered[beyond] = 0
-            token = int(order[torch.multinomial(ordered, 1, generator=self._generator)])
+            if self.top_p < 1:
+                ordered, order = probabilities.sort(descending=True)
+                beyond = ordered.cumsum(-1) - ordered >= self.top_p
+                probabilities[order[beyond]] = 0
+            token = int(torch.multinomial(probabilities, 1, generator=self._generator))
         if self.grammar is not None:
             self.grammar.accept(token)
         return token
