@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import gradio as gr
 import pytest
@@ -47,8 +48,9 @@ def test_handlers_that_wait_are_guarded_too() -> None:
         async for _ in guarded(handler)():
             pass
 
-    with pytest.raises(gr.Error, match="no"):
-        asyncio.run(drain())
+    # in a thread of its own: the browser tests leave a running loop in this one
+    with ThreadPoolExecutor(1) as pool, pytest.raises(gr.Error, match="no"):
+        pool.submit(asyncio.run, drain()).result()
 
 
 def test_paths_of_the_server_are_not_shown() -> None:

@@ -369,8 +369,8 @@ def test_a_signal_of_weight_zero_is_not_measured() -> None:
 
 
 def test_a_document_too_long_for_the_score_agent_is_said() -> None:
-    backend = ScriptedBackend(window=2000)
-    text = "A b. " * 480  # 960 words, and 480 more once its sentences are numbered
+    backend = ScriptedBackend(window=2240)
+    text = "Stop! " * 900  # 900 words, and 900 more once its sentences are numbered
     item = QUESTION.with_documents((document(1, text),))
     run = run_duquad(item=item, backend=backend, score_max_tokens=512)
     assert run.result.status == "ok", run.result.error
