@@ -6,7 +6,7 @@ import sys
 
 from mdqa.errors import MdqaError
 from ui.context import open_context
-from ui.launching import launch_options, read_settings, start_log, stop_on_terminate
+from ui.launching import check_address, launch_options, read_settings, start_log, stop_on_terminate
 from ui.layout import appearance, build_ui
 
 
@@ -16,6 +16,7 @@ def main() -> int:
     stop_on_terminate()
     try:
         settings = read_settings()
+        check_address(settings)
         context = open_context(settings)
     except MdqaError as problem:
         print(f"app.py: {problem}", file=sys.stderr)

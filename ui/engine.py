@@ -18,7 +18,7 @@ from typing import Protocol
 from mdqa.backends.base import Backend, Capability
 from mdqa.errors import ConfigError, MdqaError, ModelError, StorageError
 from mdqa.methods.base import Encoder, Tools
-from mdqa.records import Profile, RunError, RunResult
+from mdqa.records import Profile, RunError, RunResult, RunStatus
 from mdqa.run import begin, run_one
 from mdqa.scoring.answers import best_subspan_em
 from mdqa.trace import SCREEN_ONLY, BaseEvent
@@ -85,12 +85,16 @@ class Engine:
         self._thread.start()
 
     def close(self, timeout: float = 30.0) -> None:
-        """Stop the work that is going on, drop what waits and free the model."""
+        """Stop the work that is going on, free the model, and keep what still waited as interrupted."""
         with self._changed:
             self._closing = True
             for run in self._runs.values():
                 run.cancel.cancel()
+            waiting = [job for job in self._waiting if isinstance(job, LiveRun)]
+            self._waiting.clear()
             self._changed.notify_all()
+        for run in waiting:
+            self._end_unbegun(run, "interrupted")
         self._thread.join(timeout)
 
     @property
@@ -150,10 +154,12 @@ class Engine:
             if run is None or run.snapshot().finished:
                 return False
             run.cancel.cancel()
-            if run in self._waiting:
+            waited = run in self._waiting
+            if waited:
                 self._waiting.remove(run)
-                run.end("cancelled")
-            return True
+        if waited:
+            self._end_unbegun(run, "cancelled")
+        return True
 
     def snapshot(self, run_id: str) -> Snapshot | None:
         """The run now; None if this program has not carried it out lately."""
@@ -282,9 +288,21 @@ class Engine:
             self._encoder = self._new_encoder()
         return self._encoder
 
+    def _end_unbegun(self, run: LiveRun, status: RunStatus) -> None:
+        """A run that waited and will not begin is kept, because its address has been given out."""
+        try:
+            self._keep(run.order, status)
+        except MdqaError as problem:
+            log.warning("run %s could not be kept: %s", run.order.run_id, problem)
+        run.end(status)
+
     def _refuse(self, run: LiveRun, problem: MdqaError) -> None:
         """A run whose model cannot be had is kept as failed, so that its address says why."""
-        order = run.order
+        self._keep(run.order, "failed", RunError(type=type(problem).__name__, message=str(problem)))
+        run.end("failed", str(problem))
+
+    def _keep(self, order: Order, status: RunStatus, error: RunError | None = None) -> None:
+        """Store a run that did no work."""
         result = RunResult(
             id=order.run_id,
             question=order.item,
@@ -296,11 +314,10 @@ class Engine:
             seed=order.seed,
             config=order.config.model_dump(mode="json"),
             profile=order.profile,
+            overflow=order.overflow,
         )
         self._store.runs.begin(result)
-        error = RunError(type=type(problem).__name__, message=str(problem))
-        self._store.runs.finish(result.model_copy(update={"status": "failed", "error": error}), ())
-        run.end("failed", str(problem))
+        self._store.runs.finish(result.model_copy(update={"status": status, "error": error}), ())
 
 
 def correctness(run: RunResult) -> bool | None:

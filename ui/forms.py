@@ -14,6 +14,9 @@ from pydantic.fields import FieldInfo
 
 from mdqa.errors import ConfigError
 
+SPELLED: Mapping[str, str] = {"atf": "ATF", "cot": "CoT", "nf": "No-Filter", "pde": "PDE", "sda": "SDA"}
+"""Parts of options' names and choices that are abbreviations."""
+
 Kind = Literal["switch", "choice", "whole", "number", "text", "list"]
 
 
@@ -43,10 +46,15 @@ def _field(name: str, info: FieldInfo) -> FormField:
     default = info.get_default(call_default_factory=True)
     low, high = _limits(info)
     shown = ", ".join(_show(part) for part in default) if kind == "list" and default is not None else default
-    label = info.title or name.replace("_", " ")
+    label = info.title or spelled(name)
     return FormField(
         name, label[:1].upper() + label[1:], _help(info, low, high), kind, shown, choices, low, high, optional
     )
+
+
+def spelled(name: object) -> str:
+    """The name of an option or a choice in words: ``sda_cot`` is SDA CoT."""
+    return " ".join(SPELLED.get(part, part) for part in str(name).split("_"))
 
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:

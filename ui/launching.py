@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
 import signal
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mdqa.errors import ConfigError
 from mdqa.settings import Settings
 
 MAX_UPLOAD = "64mb"
@@ -34,10 +37,27 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 1 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{port} is not between 1 and 65535")
-    return port
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 1 and 65535")
+    return int(text)
+
+
+def check_address(settings: Settings) -> None:
+    """Raise ConfigError if this machine cannot listen on the settings' host and port, before anything is loaded."""
+    where = f"{settings.host}:{settings.port}"
+    try:
+        kind, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(kind, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as problem:
+        if problem.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"port {settings.port} is in use, perhaps by this program running already; stop that or choose another "
+                "port with --port"
+            ) from None
+        reason = problem.strerror or problem
+        raise ConfigError(f"cannot listen on {where} ({reason}); choose another --host or --port") from None
 
 
 def start_log() -> None:

@@ -71,6 +71,7 @@ def theme() -> gr.themes.Base:
         block_info_text_color_dark="*neutral_400",
         input_background_fill="white",
         input_background_fill_dark="*neutral_800",
+        input_border_width="1px",
         input_border_color="*neutral_300",
         input_border_color_dark="*neutral_600",
         input_placeholder_color="*neutral_500",

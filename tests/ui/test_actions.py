@@ -97,8 +97,26 @@ def test_stop_ends_a_working_run_and_one_that_waits(tmp_path: Path) -> None:
         assert time.perf_counter() - began < 2
         assert context.store.runs.get(first).status == "cancelled"
         assert stop(context, [first, "unknown"]) == 0
-        with pytest.raises(UnknownRun):  # it never began, so there is nothing to keep
-            context.store.runs.get(second)
+        assert context.store.runs.get(second).status == "cancelled"  # its address has been given out
+
+
+def test_runs_that_wait_when_the_program_ends_are_kept_as_interrupted(tmp_path: Path) -> None:
+    with closing(open_scripted(tmp_path, delay=0.05)) as context:
+        first, second = start_runs(context, question(), configs("direct", "cafe"), model=SCRIPTED)  # type: ignore[arg-type]
+        wait_until(lambda: context.engine.snapshot(first).stages != ())  # type: ignore[union-attr]
+    with Store.open(context.settings.database) as store:
+        assert store.runs.get(first).status == "cancelled"
+        assert store.runs.get(second).status == "interrupted"
+        assert store.runs.get(second).question == question()
+
+
+def test_madara_without_a_profile_is_said_before_the_run(context: Context) -> None:
+    other = context.models[-1].id
+    (line,) = [line for line in obstacles(context, ["madara"], other, configs("madara")) if "profile" in line]  # type: ignore[arg-type]
+    assert "MADARA" in line and "calibrate" in line and "Treatment" in line
+    by_hand = {"madara": read_config("madara", {"treatment": "atf"})}
+    assert not [line for line in obstacles(context, ["madara"], other, by_hand) if "profile" in line]
+    assert obstacles(context, ["madara"], SCRIPTED, configs("madara")) == []  # type: ignore[arg-type]
 
 
 def wait_until(condition: object, seconds: float = 10.0) -> None:

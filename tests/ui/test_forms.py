@@ -10,7 +10,7 @@ from pydantic import Field
 from mdqa.errors import ConfigError
 from mdqa.methods.base import MethodConfig
 from mdqa.registry import METHODS, method_class
-from ui.forms import form_fields, read_form
+from ui.forms import form_fields, read_form, spelled
 
 
 class Sample(MethodConfig):
@@ -33,6 +33,10 @@ def test_fields_follow_the_class() -> None:
     assert fields["top"].optional and fields["top"].default is None
     assert fields["mode"].choices == ("a_b", "c")
     assert fields["weights"].default == "0.5, 1"
+
+
+def test_abbreviations_in_names_are_spelled() -> None:
+    assert [spelled(name) for name in ("sda_cot", "three_agent", "nf")] == ["SDA CoT", "three agent", "No-Filter"]
 
 
 def test_values_come_back_as_the_class_takes_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
@@ -29,7 +30,7 @@ from mdqa.records import (
 )
 from mdqa.trace import ModelCall
 from storage.runs import RunRow
-from ui.views.documents import document_cards, marked_text, token_heat
+from ui.views.documents import document_cards, marked_text, score_bar, token_heat
 from ui.views.flow import evidence_flow
 from ui.views.heads import head_distribution, head_map, heads_by_document, heads_intro
 from ui.views.history import history_list
@@ -246,6 +247,16 @@ def test_maps_of_large_models_stay_below_a_megabyte() -> None:
         assert len(figure.to_json()) < 1_000_000
 
 
+def test_cells_of_many_documents_do_not_vanish_between_gaps() -> None:
+    for n, gap in ((20, 1), (200, 0)):
+        ids = tuple(f"d{i}" for i in range(1, n + 1))
+        documents = tuple(Document(id=i, text="text", gold=i == "d7") for i in ids)
+        attention = AttentionMap("s", "s", ids, np.ones((2, 2, n), dtype=np.float32), ((1, 1),))
+        figure = heads_by_document(attention, documents)
+        assert figure.data[0].xgap == gap
+        assert list(figure.data[0].x[5:8]) == ["6", "7★", "8"]
+
+
 def test_head_map_shows_the_mass_and_rings_the_retrieval_heads() -> None:
     run = hostile_run()
     attention = hostile_map(run)
@@ -310,6 +321,35 @@ def test_token_heat_keeps_the_text() -> None:
     run = hostile_run()
     for html in token_heat(hostile_map(run), (0, 1)).values():
         assert assert_harmless(html).text == EVIL
+
+
+def test_a_longer_bar_is_a_better_score() -> None:
+    def width(values: list[float], value: float) -> float:
+        found = re.search(
+            r"left:([\d.]+)%;width:([\d.]+)%", score_bar(value, {str(v): DocumentScore(value=v) for v in values})
+        )
+        assert found is not None
+        return float(found[2])
+
+    assert width([0.2, 0.8], 0.8) == 100 and width([0.2, 0.8], 0.2) == 25
+    assert width([-3.0, -2.0, -1.0], -1.0) == 100 and width([-3.0, -2.0, -1.0], -2.0) == 50  # log-likelihoods
+    assert width([-1.0, 1.0], -1.0) == 50  # from zero to the left
+
+
+def test_bars_stand_under_their_stage_and_counts_have_no_decimals() -> None:
+    run = small_run()
+    cited = Stage(
+        name="agent", title="Agent reads", documents=("d1", "d2"), kept=("d2",),
+        scores={"cited": {"d1": DocumentScore(value=0.0), "d2": DocumentScore(value=1.0)}},
+    )  # fmt: skip
+    text = assert_harmless(document_cards(run.model_copy(update={"stages": (*run.stages, cited)}), {})).text
+    assert "Ranking" in text and "Agent readscited11 of 2" in text and "0.9001 of 4" in text
+
+
+def test_refusals_say_whether_anything_is_left() -> None:
+    assert "the others are kept" in problems([Refusal("line 1", "is broken")])
+    assert "the others" not in problems([Refusal("line 1", "is broken")], others=False)
+    assert "the others" not in preview((), [Refusal("line 1", "is broken")])
 
 
 def test_numbers_have_one_look() -> None:

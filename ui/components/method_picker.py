@@ -11,7 +11,7 @@ import gradio as gr
 from mdqa.errors import ConfigError
 from mdqa.methods.base import MethodConfig
 from ui.actions import MethodInfo, methods, read_config
-from ui.forms import FormField
+from ui.forms import FormField, spelled
 from ui.guard import QUIET, guarded
 from ui.views.markup import element, escape, text
 
@@ -30,6 +30,12 @@ class MethodPicker:
     def inputs(self) -> set[Any]:
         """Everything a handler needs to know the methods and their options."""
         return {self.chosen, *(component for form in self.forms.values() for component in form.values())}
+
+    @property
+    def choices(self) -> list[Any]:
+        """The events of options that may change what a method needs of the model."""
+        boxes = (component for form in self.forms.values() for component in form.values())
+        return [box.input for box in boxes if isinstance(box, gr.Checkbox | gr.Dropdown)]
 
     def configs(self, values: Mapping[Any, Any]) -> dict[str, MethodConfig]:
         """Checked configurations of the chosen methods in the picker's order; ConfigError names what is wrong."""
@@ -85,7 +91,7 @@ def _component(field: FormField) -> Any:
     if field.kind == "switch":
         return gr.Checkbox(bool(field.default), label=label, info=info)
     if field.kind == "choice":
-        choices = [(str(choice).replace("_", " "), choice) for choice in field.choices]
+        choices = [(spelled(choice), choice) for choice in field.choices]
         return gr.Dropdown(choices, value=field.default, label=label, info=info)
     if field.kind in ("whole", "number"):
         whole = field.kind == "whole"

@@ -164,7 +164,7 @@ def _wire(parts: QuestionInput, tabs: Mapping[str, gr.Tab]) -> None:
         loaded = load_file(path, context.settings)
         box = gr.Dropdown(choices=question_choices(loaded), value=0 if loaded.questions else None)
         if not loaded.questions:
-            note = problems(loaded.refused) or empty("No file loaded", "Load a file of questions first.")
+            note = problems(loaded.refused, others=False) or empty("No file loaded", "Load a file of questions first.")
             return loaded, box, gr.skip(), gr.skip(), gr.skip(), note, gr.skip()
         question, answers, gold, shown, _ = fill(file_draft(loaded, 0, context.settings), "")
         note = problems(loaded.refused) + problems(loaded.notices, used=True)

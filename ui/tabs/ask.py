@@ -84,7 +84,7 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
                 seed=_seed(values[model.seed]),
                 overflow=values[model.overflow],
             )
-        except MdqaError as problem:
+        except Exception as problem:  # whatever it is, the page must not stay in its busy state
             yield [message(explained(problem), "bad"), gr.skip(), [], *_buttons(busy=False)]
             return
         async for update in watch(ids):
@@ -128,6 +128,8 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
             return
         try:
             ids = [run_id_from(part) for part in re.split(r"[,\s]+", given) if part][:MAX_SHOWN_RUNS]
+            if not ids:
+                raise UnknownRun("the address names no run")
             active = [snapshot.run_id for snapshot in snapshots(context, ids) if not snapshot.finished]
             if active:
                 async for update in watch(ids):
@@ -147,8 +149,7 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     halt.click(guarded(press_stop), running, halt, **QUIET)
     opened = page.load(guarded(open_page), None, controls, **QUIET)
     opened.then(guarded(show), running, shown, **QUIET)
-    for trigger in (methods.chosen.change, model.model.change):
-        trigger(guarded(warn), asked, warnings, **QUIET)
+    gr.on([methods.chosen.change, model.model.change, *methods.choices], guarded(warn), asked, warnings, **QUIET)
 
 
 def _buttons(*, busy: bool) -> list[Any]:
@@ -167,7 +168,7 @@ def _with_address(content: str, ids: Sequence[str]) -> str:
 
 
 def _titles(context: Context, ids: Sequence[str]) -> list[tuple[str, str]]:
-    """Titles and ids of those runs that are stored (one that was stopped while it waited is not)."""
+    """Titles and ids of those runs that are stored (one that waits is not yet)."""
     found = []
     for run_id in ids:
         with suppress(UnknownRun):

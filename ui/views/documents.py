@@ -8,7 +8,7 @@ import numpy as np
 
 from mdqa.records import AttentionMap, Document, DocumentScore, Head, RunResult, Stage
 from mdqa.trace import ModelCall
-from ui.views.ledger import STATUS_WORDS, Fate, duplicates, fates, rank_of
+from ui.views.ledger import STATUS_WORDS, Fate, duplicates, fates, rank_of, signal_words
 from ui.views.markup import badge, count, details, element, empty, escape, number, short, text
 
 OPEN_CARDS = 6
@@ -93,41 +93,49 @@ def marked_text(document: Document, sentences: Sequence[str]) -> str:
 
 
 def _signals(run: RunResult, document_id: str, calls: Mapping[int, ModelCall]) -> str:
-    rows: list[str] = []
+    parts: list[str] = []
     behind: dict[int, list[str]] = {}
     for stage in run.stages:
+        rows = []
         for signal, scores in stage.scores.items():
             if document_id not in scores:
                 continue
             rows.append(_signal(stage, signal, scores, document_id))
             index = stage.calls.get(signal, {}).get(document_id)
             if index is not None and index in calls:
-                behind.setdefault(index, []).append(signal.replace("_", " "))
-    if not rows:
+                behind.setdefault(index, []).append(signal_words(signal))
+        if rows:
+            parts.append(text("h4", stage.title, "mdqa-stage") + "".join(rows))
+    if not parts:
         return text("p", "No stage scored this document.", "mdqa-note")
-    return element("div", "".join(rows), "mdqa-signals") + _raw(behind, calls)
+    return element("div", "".join(parts), "mdqa-signals") + _raw(behind, calls)
 
 
 def _signal(stage: Stage, signal: str, scores: Mapping[str, DocumentScore], document_id: str) -> str:
     own, rank = scores[document_id], rank_of(scores, document_id)
-    name = text("span", signal.replace("_", " "), "mdqa-signal", title=stage.title)
-    where = text("span", stage.title, "mdqa-quiet mdqa-where", title=stage.title)
+    name = text("span", signal_words(signal), "mdqa-signal")
     if own.value is None:
         why = STATUS_WORDS[own.status] + (f": {short(own.detail, 160)}" if own.detail else "")
-        return element("div", name + where + element("span", badge(why, "warn"), "mdqa-figure wide"), "mdqa-signal-row")
+        return element("div", name + element("span", badge(why, "warn"), "mdqa-figure wide"), "mdqa-signal-row")
     bar = score_bar(own.value, scores, stage.thresholds.get(signal))
-    figure = text("span", number(own.value), "mdqa-number")
+    whole = all(score.value is None or score.value.is_integer() for score in scores.values())
+    figure = text("span", number(own.value, 0 if whole else 3), "mdqa-number")
     place = text("span", f"{rank} of {len(scores)}", "mdqa-rank", title="rank by this signal")
-    return element("div", name + where + bar + figure + place, "mdqa-signal-row")
+    return element("div", name + bar + figure + place, "mdqa-signal-row")
 
 
 def score_bar(value: float, scores: Mapping[str, DocumentScore], threshold: float | None = None) -> str:
-    """A bar from zero (or from the lowest value where some are negative) to this value, with the threshold's mark."""
+    """A bar from zero to this value with the threshold's mark; from the lowest one where all are negative.
+
+    So a longer bar is a better score for log-likelihoods too.
+    """
     values = [score.value for score in scores.values() if score.value is not None]
     bounds = values if threshold is None else [*values, threshold]
-    low, high = min(0.0, *bounds), max(0.0, *bounds)
+    low, high = min(bounds), max(bounds)
+    zero = low if high < 0 else 0.0
+    low, high = min(zero, low), max(zero, high)
     span = (high - low) or 1.0
-    start, end = sorted(((0.0 - low) / span * 100, (value - low) / span * 100))
+    start, end = sorted(((zero - low) / span * 100, (value - low) / span * 100))
     fill = f'<i style="left:{start:.1f}%;width:{max(end - start, 0.8):.1f}%"></i>'
     mark = f'<b style="left:{(threshold - low) / span * 100:.1f}%"></b>' if threshold is not None else ""
     title = None if threshold is None else f"threshold {number(threshold)}"

@@ -29,7 +29,7 @@ def evidence_flow(run: RunResult) -> str:
         return empty("No stage has finished", "The picture appears as soon as the method has worked on documents.")
     legend = (
         '<p class="mdqa-legend"><span class="key kept"></span>passed on <span class="key gold"></span>gold '
-        '(holds the evidence) <span class="key dropped">×</span> dropped <span class="hint">Hover or focus a mark '
+        '(holds the evidence) <span class="key dropped">×</span>dropped <span class="hint">Hover or focus a mark '
         "for the reason.</span></p>"
     )
     return element("div", legend + _svg(run) + details("The same as a table", _table(run), "mdqa-more"), "mdqa-flow")
@@ -64,11 +64,14 @@ def _headers(run: RunResult, column: float) -> str:
     titles = [("Documents", f"{count(len(run.question.documents))} given")]
     for stage in run.stages:
         titles.append((stage.title, f"{len(stage.kept)} of {len(stage.documents)} kept"))
-    titles.append(("Answer", ""))
+    last = final_stage(run.stages)
+    reached = len(last.kept) if last else 0
+    titles.append(("Reached the answer", f"{reached} of {count(len(run.question.documents))}"))
     out = []
     for index, (title, note) in enumerate(titles):
         x = LEFT + index * column
-        lines = _wrapped(title, int(column / 6.6))
+        room = column if 0 < index < len(titles) - 1 else min(column, 2 * LEFT)  # the outer ones stand near an edge
+        lines = _wrapped(title, int(room / 6.6))
         for line, words in enumerate(lines, 3 - len(lines)):
             y = 14 + 13 * line
             out.append(f'<text class="head" x="{x:.0f}" y="{y}" text-anchor="middle">{escape(words)}</text>')

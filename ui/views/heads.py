@@ -14,6 +14,9 @@ from mdqa.records import AttentionMap, Document, Head, RunResult
 from ui.views.markup import element, empty, message, plain, text
 
 TOP_HEADS = 16
+FRAMED = 40
+"""Documents up to which cells of a map stand apart; with more of them the gaps would be wider than the cells."""
+
 SCALE = [[0.0, "#eef4f3"], [0.15, "#c5e0dc"], [0.4, "#7fbdb5"], [0.7, "#2f8f86"], [1.0, "#0b4f4a"]]
 COLORBAR = {"title": {"text": "mass"}, "thickness": 10, "outlinewidth": 0, "nticks": 5}
 RING = "#d97706"
@@ -32,8 +35,9 @@ def heads_intro(run: RunResult, maps: Sequence[AttentionMap], reason: str = "") 
         )
     return text(
         "p",
-        "Attention that the question's tokens put on each document, for every head of the layers that were run. "
-        "Ringed: the heads the stage worked with.",
+        "Mass: the share of a head's attention that the question's tokens put on a document. First every head of the "
+        "layers that were run, for one document; ringed are the heads the stage worked with. Below, these heads over "
+        "all documents (L3 H2 is layer 3, head 2), then one head alone.",
         "mdqa-note",
     )
 
@@ -123,7 +127,7 @@ def heads_by_document(attention_map: AttentionMap, documents: Sequence[Document]
     figure = go.Figure(
         go.Heatmap(
             z=rounded(rows),
-            x=list(range(len(labels))),
+            x=labels,
             y=[f"L{layer} H{head}" for layer, head in heads],
             customdata=[names] * len(heads),
             colorscale=SCALE,
@@ -131,14 +135,14 @@ def heads_by_document(attention_map: AttentionMap, documents: Sequence[Document]
             zmax=max(float(rows.max()), 1e-4),
             colorbar=COLORBAR,
             hovertemplate="%{y}<br>%{customdata}<br>mass %{z:.4f}<extra></extra>",
-            xgap=1,
+            xgap=1 if len(labels) <= FRAMED else 0,
             ygap=1,
         )
     )
-    _layout(figure, int(min(26 * len(heads) + 110, 560)), "document (number as given, in prompt order)", "")
-    step = max(1, len(labels) // 40)
-    figure.update_xaxes(tickvals=list(range(0, len(labels), step)), ticktext=labels[::step], tickangle=0)
-    figure.update_yaxes(autorange="reversed")
+    _layout(figure, int(min(26 * len(heads) + 110, 560)), "document (number as given, in prompt order)", "head")
+    figure.update_xaxes(type="category", nticks=20)  # Plotly leaves out or turns the labels that do not fit
+    figure.update_yaxes(autorange="reversed", title_standoff=6)
+    figure.update_layout(margin_l=80)
     return figure
 
 
@@ -155,6 +159,6 @@ def head_distribution(attention_map: AttentionMap, documents: Sequence[Document]
             hovertemplate="position %{x}<br>%{customdata}<br>mass %{y:.4f}<extra></extra>",
         )
     )
-    _layout(figure, 240, "position in the prompt", f"mass of L{head[0]} H{head[1]}")
+    _layout(figure, 240, "position in the prompt", f"mass, L{head[0]} H{head[1]}")
     figure.update_xaxes(dtick=max(1, len(mass) // 25), tick0=1)
     return figure

@@ -78,6 +78,31 @@ def duplicates(documents: Sequence[Document]) -> dict[str, int]:
     return repeated
 
 
+SIGNAL_WORDS: Mapping[str, str] = {
+    "sim": "semantic relevance (sim)",
+    "ppl": "structural inference (ppl)",
+    "cont": "attention contrast (cont)",
+    "sim_normalised": "sim, normalised",
+    "ppl_normalised": "ppl, normalised",
+    "cont_normalised": "cont, normalised",
+    "SFS": "fused score (SFS)",
+    "citations": "agents that cite it",
+    "DocScore_written": "DocScore, as written",
+    "aggregate": "weighted score",
+    "rank_aligned": "rank-aligned score",
+    "gamma": "sum over the heads (γ)",
+    "steered": "steered towards",
+    "bm25": "BM25",
+    "rrf": "fused ranks (RRF)",
+}
+"""Words for signals whose name is short or a symbol; others are shown by their own name."""
+
+
+def signal_words(name: str) -> str:
+    """A signal's name for people."""
+    return SIGNAL_WORDS.get(name, name.replace("_", " "))
+
+
 STATUS_WORDS: Mapping[str, str] = {
     "ok": "ok",
     "parse_error": "reply could not be read",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mdqa.records import Cost, Document, DocumentScore, RunStatus
+from ui.views.ledger import signal_words
 from ui.views.markup import badge, count, details, element, escape, message, number, plural, seconds, short, text
 from ui.views.summary import STATUS
 
@@ -132,5 +133,5 @@ def _scores(signal: str, scores: Mapping[str, DocumentScore], documents: Sequenc
         cells.append(f"<span><b>{label}</b> {escape(shown)}</span>")
     rest = len(ranked) - len(cells)
     more = text("span", f"and {rest} more", "mdqa-quiet") if rest > 0 else ""
-    title = text("span", f"{signal.replace('_', ' ')} so far (document, score)", "mdqa-label")
+    title = text("span", f"{signal_words(signal)} so far (document, score)", "mdqa-label")
     return element("div", title + element("div", "".join(cells) + more, "mdqa-chips"), "mdqa-partial")

@@ -30,7 +30,7 @@ def preview(
     gold: Sequence[str] = (),
 ) -> str:
     """Counts, warnings and the list of documents; ``tokens`` None where no model is there to count them."""
-    parts = [problems(refused)]
+    parts = [problems(refused, others=bool(documents))]
     if not documents:
         hint = "Choose an example, paste some text, or load a file of questions."
         return "".join(parts) + empty("No documents yet", hint)
@@ -66,8 +66,11 @@ def _row(number: int, document: Document, repeated: dict[str, int], gold: bool) 
     return element("li", title + labels + text("p", short(document.text, 260), dir="auto"))
 
 
-def problems(entries: Sequence[Refusal], *, used: bool = False) -> str:
-    """What was refused, or with ``used`` what was taken but changed or looks odd; empty where there is nothing."""
+def problems(entries: Sequence[Refusal], *, used: bool = False, others: bool = True) -> str:
+    """What was refused, or with ``used`` what was taken but changed or looks odd; empty where there is nothing.
+
+    ``others``: whether something was taken beside it.
+    """
     if not entries:
         return ""
     shown = "".join(element("li", text("strong", e.place) + escape(f" {e.reason}")) for e in entries[:MAX_PROBLEMS])
@@ -76,5 +79,7 @@ def problems(entries: Sequence[Refusal], *, used: bool = False) -> str:
     notes = element("ul", shown, "mdqa-problems") + more
     if used:
         return details(escape(f"{plural(len(entries), 'note')} on what was loaded"), notes, "mdqa-more")
-    title = f"{plural(len(entries), 'entry', 'entries')} could not be used; the others are kept."
+    title = f"{plural(len(entries), 'entry', 'entries')} could not be used" + (
+        "; the others are kept." if others else "."
+    )
     return message(title, "warn") + notes

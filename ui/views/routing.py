@@ -14,10 +14,12 @@ MEASURES: Mapping[str, str] = {
     "rho2": "ρ₂ (contradicted)",
     "rho3": "ρ₃ (random)",
     "rho_star": "ρ* (trend)",
-    "rho_bar": "ρ̄ (mean)",
+    "rho_bar": "ρ mean",
     "rho_gap": "ρ gap (smallest step)",
+    "tau_nf": "bar of No-Filter accuracy",
+    "rho1_threshold": "bar of ρ₁ (shuffled)",
 }
-"""Words for measures that have a symbol; others are shown by their own name."""
+"""Words for measures and bars that have a symbol; others are shown by their own name."""
 
 NO_ROUTING = "This method does not route"
 NO_ROUTING_HINT = "MADARA shows here what it measured and which treatment follows; DuQUAD its agents and the judge."
@@ -113,7 +115,7 @@ def _treatment(name: str) -> str:
 
 
 def agents(voices: Sequence[Opinion], documents: Sequence[Document]) -> str:
-    """Agents side by side, the judge below them."""
+    """Agents side by side, the judge below them. The judge and a generator read documents, agents cite them."""
     numbers = {document.id: position for position, document in enumerate(documents, 1)}
     last = [voice for voice in voices if "judge" in voice.role.lower()]
     first = [voice for voice in voices if voice not in last]
@@ -132,7 +134,9 @@ def _voice(voice: Opinion, numbers: Mapping[str, int]) -> str:
         words = "mdqa-voice-answer" + ("" if voice.answer else " none")
         parts.append(text("p", voice.answer or "no answer", words, dir="auto"))
     if cited:
-        parts.append(text("p", f"cites documents {cited}", "mdqa-quiet"))
+        does = "cites" if voice.role.endswith("agent") else "reads"
+        noun = "document" if len(voice.documents) == 1 else "documents"
+        parts.append(text("p", f"{does} {noun} {cited}", "mdqa-quiet"))
     if voice.reasoning:
         parts.append(text("p", voice.reasoning, "mdqa-reasoning", dir="auto"))
     return element("article", "".join(parts), "mdqa-voice" + (" chosen" if voice.chosen else ""))

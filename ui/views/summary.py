@@ -90,7 +90,7 @@ def cost_line(cost: Cost, vanilla: Cost | None = None, vanilla_id: str = "") -> 
         if vanilla is not None:
             base = getattr(vanilla, name)
             shown = seconds(base) if name == "seconds" else count(base)
-            ratio = f" · {number(value / base, 1)}×" if base else ""
+            ratio = f" · {number(value / base, 1 if value < 10 * base else 0)}×" if base else ""
             beside = text("span", f"direct: {shown}{ratio}", "mdqa-beside")
         tiles.append(element("div", text("span", label, "mdqa-label") + text("strong", own) + beside))
     note = ""
