@@ -87,18 +87,9 @@ def obstacles(context: Context, names: Sequence[str], model: str, configs: Mappi
         missing = [c for c in cls.needs(configs[name]) if c not in known]
         if missing:
             lines.append(f"{cls.title} needs {' and '.join(missing)}, which {model} does not give here.")
-        if needs_profile(cls, configs[name]) and context.profile_for(name, model) is None:
-            other = "" if cls.requires_profile else ", or set its option Treatment to one that you choose"
-            lines.append(
-                f"{cls.title} has no calibration profile for {model}. Make one with: python -m mdqa calibrate "
-                f"--method {name} --model {model} --input FILE --name NAME{other}."
-            )
+        if cls.profile_needed(configs[name]) and context.profile_for(name, model) is None:
+            lines.append(cls.profile_advice(model) + ".")
     return lines
-
-
-def needs_profile(cls: type[Method], config: MethodConfig) -> bool:
-    """Whether a method with these options cannot run without a profile: always, or as long as it is to route itself."""
-    return cls.requires_profile or (cls.uses_profile and getattr(config, "treatment", "") == "auto")
 
 
 def start_runs(

@@ -113,16 +113,14 @@ class Method(ABC):
     Config: ClassVar[type[MethodConfig]]
     uses_profile: ClassVar[bool] = False
     requires_profile: ClassVar[bool] = False
+    without_profile: ClassVar[str] = ""  # what a person can do instead of calibrating, as the end of a sentence
 
     def __init__(self, config: MethodConfig, tools: Tools) -> None:
         self.config = config
         self.tools = tools
         tools.require(*self.needs(config))
-        if self.requires_profile and tools.profile is None:
-            raise ProfileError(
-                f"{self.title} needs a calibration profile for the model {tools.backend.model!r}. Make one with: "
-                f"python -m mdqa calibrate --method {self.name} --model {tools.backend.model} --input FILE --name NAME"
-            )
+        if tools.profile is None and self.profile_needed(config):
+            raise ProfileError(self.profile_advice(tools.backend.model))
         if tools.profile is not None and tools.profile.method != self.name:
             raise ProfileError(f"profile {tools.profile.name!r} belongs to {tools.profile.method}, not to {self.name}")
 
@@ -130,6 +128,19 @@ class Method(ABC):
     def needs(cls, config: MethodConfig) -> tuple[Capability, ...]:
         """Backend capabilities needed with these options."""
         return ("generate",)
+
+    @classmethod
+    def profile_advice(cls, model: str) -> str:
+        """What to do where a profile is needed and there is none for this model."""
+        return (
+            f"{cls.title} needs a calibration profile for the model {model!r}. Make one with: python -m mdqa calibrate "
+            f"--method {cls.name} --model {model} --input FILE --name NAME{cls.without_profile}"
+        )
+
+    @classmethod
+    def profile_needed(cls, config: MethodConfig) -> bool:
+        """Whether the method cannot run without a profile with these options."""
+        return cls.requires_profile
 
     @abstractmethod
     def answer(self, item: Question, run: Recorder) -> str:

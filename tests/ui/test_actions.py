@@ -113,7 +113,7 @@ def test_runs_that_wait_when_the_program_ends_are_kept_as_interrupted(tmp_path: 
 def test_madara_without_a_profile_is_said_before_the_run(context: Context) -> None:
     other = context.models[-1].id
     (line,) = [line for line in obstacles(context, ["madara"], other, configs("madara")) if "profile" in line]  # type: ignore[arg-type]
-    assert "MADARA" in line and "calibrate" in line and "Treatment" in line
+    assert "MADARA" in line and "calibrate" in line and "treatment" in line
     by_hand = {"madara": read_config("madara", {"treatment": "atf"})}
     assert not [line for line in obstacles(context, ["madara"], other, by_hand) if "profile" in line]
     assert obstacles(context, ["madara"], SCRIPTED, configs("madara")) == []  # type: ignore[arg-type]

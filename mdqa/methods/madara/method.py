@@ -49,7 +49,14 @@ class MADARA(Method):
     )
     Config = MADARAConfig
     uses_profile: ClassVar[bool] = True
+    without_profile: ClassVar[str] = "; or set the option treatment to nf, three_agent, cot, sda, atf or pde"
     config: MADARAConfig
+
+    @classmethod
+    def profile_needed(cls, config: MethodConfig) -> bool:
+        """A profile is what the router decides by; a treatment set by hand needs none."""
+        assert isinstance(config, MADARAConfig)
+        return config.treatment == "auto"
 
     def __init__(self, config: MethodConfig, tools: Tools) -> None:
         super().__init__(config, tools)
@@ -86,13 +93,7 @@ class MADARA(Method):
         found = route_profile(profile, self.config.thresholds) if profile is not None else None
         if chosen != "auto":
             return chosen_by_hand(chosen, found)
-        if found is None:
-            model = self.tools.backend.model
-            raise ProfileError(
-                f"MADARA routes by a calibration profile, and there is none for the model {model!r}. Make one with: "
-                f"python -m mdqa calibrate --method madara --model {model} --input FILE --name NAME; or set the option "
-                "treatment to nf, three_agent, cot, sda, atf or pde."
-            )
+        assert found is not None  # __init__ refuses to route without a profile
         return found
 
     def _task(self, item: Question) -> Task:
