@@ -10,6 +10,7 @@ Shapes: B batch, H query heads, K key-value heads, G = H / K, R probed rows, T k
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,9 @@ PROBE_ARGUMENT = "mdqa_probe"
 _MASKED = torch.finfo(torch.float32).min
 """Logit of an invisible key: finite, so that the all-invisible rows of left padding give no NaN."""
 
+_INVISIBLE = torch.finfo(torch.float16).min / 2
+"""Scores below this come from a mask: no model's logits go near it, and float masks of every type go beyond."""
+
 _CHUNK_ELEMENTS = 1 << 26  # at most this many scores at once (256 MB in float32)
 
 
@@ -36,13 +40,19 @@ class StopForward(Exception):
 class RowBias:
     """A steering in tokens: ``bias`` (T0,) is added to the logits of ``rows``; keys beyond T0 get none.
 
-    ``rows``: absolute positions; ``and_after``: also every row from this position on (generated tokens).
+    ``rows``: absolute positions; ``and_after``: also every row from this position on (generated tokens). A bias of
+    minus infinity takes the key out of the softmax.
     """
 
     rows: Tensor
     bias: Tensor
     before_scale: bool = False
     and_after: int | None = None
+
+    @property
+    def first(self) -> int:
+        """The first steered row: what stands before it is as without steering."""
+        return int(self.rows.min())
 
     def rows_within(self, offset: int, count: int) -> Tensor:
         """Steered rows among the ``count`` query rows that begin at absolute position ``offset``, as indices."""
@@ -54,7 +64,7 @@ class RowBias:
         return local
 
     def logits(self, keys: int, scaling: float) -> Tensor:
-        """The bias for ``keys`` keys (T,), in float32."""
+        """The bias of a steered row for ``keys`` keys (T,), in float32."""
         bias = torch.zeros(keys, dtype=torch.float32, device=self.bias.device)
         bias[: min(keys, len(self.bias))] = self.bias[:keys]
         return bias * scaling if self.before_scale else bias
@@ -127,9 +137,12 @@ def row_weights(
     mask: Tensor | None,  # (Q, T) of this sequence
     scale: float,
     softcap: float | None,
-    bias: Tensor | None = None,  # (T,) added to the logits of all these rows
+    bias: Tensor | None = None,  # (T,), or (R, T), added to the logits
 ) -> Tensor:
-    """Softmax weights (H, R, T) in float32 of some rows, with soft-cap, mask and bias applied in the model's order."""
+    """Softmax weights (H, R, T) in float32 of some rows, with soft-cap, mask and bias applied in the model's order.
+
+    Where the bias is minus infinity the weight is exactly 0; a row that would then see nothing has no weights at all.
+    """
     heads, count, size = query.shape
     groups, keys = key.shape[0], key.shape[1]
     stacked = query.reshape(groups, heads // groups * count, size)  # head h reads key head h // G
@@ -145,7 +158,11 @@ def row_weights(
         scores = scores.masked_fill(~mask[rows], _MASKED)
     else:
         scores = scores + mask[rows].float()
-    return softmax(scores, dim=-1)
+    if bias is None:
+        return softmax(scores, dim=-1)
+    gone = scores <= _INVISIBLE  # also the finite scores: a row whose visible keys are all taken out must not use them
+    weights = softmax(scores.masked_fill(gone, -torch.inf), dim=-1)
+    return weights.masked_fill(gone.all(dim=-1, keepdim=True), 0.0)
 
 
 def _observe(
@@ -162,7 +179,9 @@ def _observe(
     offset = key.shape[2] - query.shape[2]
     rows = probe.rows - offset
     mask = None if attention_mask is None else attention_mask[0, 0]
-    bias = None if probe.steering is None else probe.steering.logits(key.shape[2], scale)
+    bias = None
+    if probe.steering is not None:
+        bias = _bias_of(probe.steering, rows, offset, query.shape[2], key.shape[2], scale)
     heads, groups = query.shape[1], key.shape[1]
     per_group = heads // groups
     step = max(1, _CHUNK_ELEMENTS // (per_group * len(rows) * key.shape[2]))  # key heads at once
@@ -175,6 +194,13 @@ def _observe(
     probe.mass.append(tokens @ probe.pooling)
     for head in probe.token_heads.get(layer, ()):
         probe.tokens[layer, head] = tokens[head]
+
+
+def _bias_of(steering: RowBias, rows: Tensor, offset: int, count: int, keys: int, scale: float) -> Tensor:
+    """The bias (R, T) of rows of which only some may be steered."""
+    steered = torch.isin(rows, steering.rows_within(offset, count))
+    bias = steering.logits(keys, scale)
+    return torch.where(steered[:, None], bias, torch.zeros_like(bias))
 
 
 def _steer(
@@ -193,18 +219,43 @@ def _steer(
         return output
     mask = None if attention_mask is None else attention_mask[0, 0]
     bias = steering.logits(key.shape[2], scale)
-    weights = row_weights(query[0, :, rows], key[0], rows, offset, mask, scale, softcap, bias)
     output = output.clone()
-    output[0, rows] = _apply(weights, value[0]).transpose(0, 1).to(output.dtype)
+    for block, attended in attend_in_blocks(query[0], key[0], value[0], rows, offset, mask, scale, softcap, bias):
+        output[0, block] = attended.to(output.dtype)
     return output
 
 
+def attend_in_blocks(
+    query: Tensor,  # (H, Q, d)
+    key: Tensor,  # (K, T, d)
+    value: Tensor,  # (K, T, d)
+    rows: Tensor,  # (R,) indices among the Q query rows
+    offset: int,
+    mask: Tensor | None,
+    scale: float,
+    softcap: float | None,
+    bias: Tensor | None = None,
+    *,
+    elements: int = _CHUNK_ELEMENTS,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Attention of some rows as (rows, (rows, H, d) in float32), in blocks of at most ``elements`` scores at once.
+
+    Memory so grows with T and not with R times T. A block has at least one row.
+    """
+    value = value.float()
+    step = max(1, elements // (query.shape[0] * key.shape[1]))
+    for first in range(0, len(rows), step):
+        block = rows[first : first + step]
+        weights = row_weights(query[:, block], key, block, offset, mask, scale, softcap, bias)
+        yield block, _apply(weights, value).transpose(0, 1)
+
+
 def _apply(weights: Tensor, value: Tensor) -> Tensor:
-    """Weights (H, R, T) times values (K, T, d) -> (H, R, d)."""
+    """Weights (H, R, T) times values (K, T, d), both float32 -> (H, R, d)."""
     heads, count, keys = weights.shape
     groups = value.shape[0]
     stacked = weights.reshape(groups, heads // groups * count, keys)
-    return torch.matmul(stacked, value.float()).view(heads, count, -1)
+    return torch.matmul(stacked, value).view(heads, count, -1)
 
 
 def _decode_attention(query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor, scale: float) -> Tensor:
@@ -228,15 +279,12 @@ def _decode_attention(query: Tensor, key: Tensor, value: Tensor, attention_mask:
 def _capped_attention(
     query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, scale: float, softcap: float
 ) -> Tensor:
-    """Attention with soft-capped logits in blocks of rows, so that memory grows with T and not with Q times T."""
+    """Attention with soft-capped logits in blocks of rows."""
     batch, heads, count, _ = query.shape
-    block = max(1, _CHUNK_ELEMENTS // (heads * key.shape[2]))
-    offset = key.shape[2] - count
+    rows, offset = torch.arange(count, device=query.device), key.shape[2] - count
     output = torch.empty(batch, count, heads, value.shape[-1], dtype=query.dtype, device=query.device)
     for b in range(batch):
         mask = None if attention_mask is None else attention_mask[b if attention_mask.shape[0] > 1 else 0, 0]
-        for first in range(0, count, block):
-            rows = torch.arange(first, min(first + block, count), device=query.device)
-            weights = row_weights(query[b, :, rows], key[b], rows, offset, mask, scale, softcap)
-            output[b, rows] = _apply(weights, value[b]).transpose(0, 1).to(output.dtype)
+        for block, attended in attend_in_blocks(query[b], key[b], value[b], rows, offset, mask, scale, softcap):
+            output[b, block] = attended.to(output.dtype)
     return output

@@ -62,6 +62,10 @@ class Layout:
             raise ValueError("the prompt has no question segment with at least one token")
         return spans[-1]
 
+    def anchor(self, token: int) -> int:
+        """The character of ``text`` that says where a token belongs; -1 for a token without text."""
+        return anchor_character(self.text, *self.offsets[token])
+
 
 class PromptEncoder:
     """Renders and tokenizes prompts for one tokenizer (a fast one: offsets are needed)."""
@@ -90,7 +94,7 @@ class PromptEncoder:
         text, places, reply = self._place(prompt)
         encoded = self.tokenizer(text, add_special_tokens=not self._has_template, return_offsets_mapping=True)
         offsets = tuple((int(a), int(b)) for a, b in encoded["offset_mapping"])
-        anchors = [_anchor(text, start, end) for start, end in offsets]
+        anchors = [anchor_character(text, start, end) for start, end in offsets]
         spans = tuple(
             Span(segment.kind, segment.document_id, start, end, *_tokens(anchors, start, end))
             for segment, start, end in places
@@ -152,7 +156,7 @@ def _render_frame(encoder: PromptEncoder, roles: tuple[str, ...]) -> tuple[str, 
     return tuple(pieces)
 
 
-def _anchor(text: str, start: int, end: int) -> int:
+def anchor_character(text: str, start: int, end: int) -> int:
     """The character that says where a token belongs: its first one that is not white space, else its last; -1 if none.
 
     A word with a space before it is the word's; a question mark with a line break after it (one token in the Qwen and

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from mdqa.cancellation import CancelToken
 from mdqa.prompting import Prompt, SegmentKind
@@ -46,27 +46,47 @@ class Likelihood:
         return self.logprob / self.tokens
 
 
+class Part(NamedTuple):
+    """Characters [start, end) of a document's rendered block: header and text, as in ``TokenHeat.texts``."""
+
+    document_id: str
+    start: int
+    end: int
+
+
 @dataclass(frozen=True)
 class Steering:
     """A bias on attention logits: for the rows of the question, towards the tokens of some documents.
 
     ``delta``: added to the logits after scaling by 1/sqrt(d), so that exp(delta) multiplies the weight before
     renormalisation; with ``before_scale`` it is scaled too (CAFE eq. 8 read literally). All layers and heads.
+    Minus infinity is a mask: the weight is exactly 0, as if the tokens were not there for these rows.
+
+    ``parts``: if given, only these parts of the documents (a token belongs where its first character that is not
+    white space stands). ``row_documents``: if given, the rows of these documents are steered in place of the
+    question's, and ``rows`` says nothing.
     """
 
     documents: tuple[str, ...]
     delta: float
     rows: SteeredRows = "question"
     before_scale: bool = False
+    parts: tuple[Part, ...] = ()
+    row_documents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Attention:
-    """Result of an attention pass. ``prefix``: the pass's keys and values, to be handed to a later call."""
+    """Result of an attention pass. ``prefix``: the pass's keys and values, to be handed to a later call.
+
+    The prefix of a pass that stopped early has the layers that were run and serves passes that stop no later.
+    ``document_tokens``: tokens of every document of the map, by which a sum over them becomes a mean.
+    """
 
     map: AttentionMap
     cost: Cost
     prefix: Any = None
+    document_tokens: tuple[int, ...] = ()
 
 
 TextCallback = Callable[[int, str], None]

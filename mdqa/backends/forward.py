@@ -54,6 +54,7 @@ class Engine:
         self.model: Any = model
         self.device = device
         self.vocabulary: int = model.config.get_text_config().vocab_size
+        self.layers: int = model.config.get_text_config().num_hidden_layers
         self.batch_tokens = 8192 if device == "cpu" else 32768
         self._sliding_window = _smallest_window(model.config.get_text_config())
 
@@ -86,9 +87,12 @@ class Engine:
         """Run prompts up to their last token.
 
         ``keep``: logits of so many last positions. ``prefix``: what the prompts share with it is not computed again,
-        at most ``reusable`` tokens. A beginning that all rows share is computed once. With a probe that stops early
-        the logits are empty.
+        at most ``reusable`` tokens; one with too few layers is left aside. A beginning that all rows share is
+        computed once. With a probe that stops early the logits are empty.
         """
+        needed = self.layers if probe is None or probe.stop_after is None else probe.stop_after + 1
+        if prefix is not None and not prefix.serves(needed):
+            prefix = None
         lengths = [len(row) for row in rows]
         most = max(min(lengths) - keep, 0) if self._may_pad_inside(lengths) else 0
         most = most if reusable is None else min(reusable, most)

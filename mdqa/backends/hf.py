@@ -63,6 +63,11 @@ class TransformersBackend:
         self._engine = Engine(model, device)
         self._decoder = Decoder(self._engine, tokenizer)
 
+    @property
+    def pretrained(self) -> Any:
+        """The transformers model itself, for comparisons with its own attention; None once it is closed."""
+        return self._engine.model
+
     def render(self, prompt: Prompt) -> str:
         """The prompt exactly as the model sees it."""
         return self.encoder.render(prompt)
@@ -99,9 +104,12 @@ class TransformersBackend:
                     steering.delta,
                     rows=steering.rows,
                     before_scale=steering.before_scale,
+                    parts=steering.parts,
+                    row_documents=steering.row_documents,
                     device=self.device,
                 )
-                job.reusable = layout.question.first  # rows from the question on are computed with the bias
+                # rows from the first steered one on are computed with the bias
+                job.reusable = None if job.steering is None else job.steering.first
             jobs.append(job)
         return self._decoder.run(jobs, cancel=cancel, on_text=on_text, on_done=on_done, prefix=prefix)
 
@@ -182,8 +190,8 @@ class TransformersBackend:
         share = len(probe.mass) / self.layers
         cost = step.cost(0, time.perf_counter() - began)
         cost = cost.model_copy(update={"prefill_tokens_computed": round(cost.prefill_tokens_computed * share)})
-        complete = keep_prefix and probe.stop_after is None
-        return Attention(attention_map, cost, Prefix.of(layout.ids, step.cache) if complete else None)
+        kept = Prefix.of(layout.ids, step.cache, layers=len(probe.mass)) if keep_prefix else None
+        return Attention(attention_map, cost, kept, tuple(span.last - span.first for span in spans))
 
     def _layout(self, prompt: Prompt, reserved: int = 0) -> Layout:
         layout = self.encoder.encode(prompt)

@@ -11,16 +11,32 @@ import torch
 
 @dataclass(frozen=True)
 class Prefix:
-    """Token ids of a computed prompt and its keys and values, one (1, K, T, d) pair per layer. Never changed."""
+    """Token ids of a computed prompt and its keys and values, one (1, K, T, d) pair per layer. Never changed.
+
+    A pass that stopped early leaves the first layers only; ``serves`` says what such a prefix can be used for.
+    """
 
     ids: tuple[int, ...]
     layers: tuple[tuple[torch.Tensor, torch.Tensor], ...]
 
     @classmethod
-    def of(cls, ids: Sequence[int], cache: Any) -> Prefix:
-        """The first ``len(ids)`` positions of a cache with batch size 1 (no copy: caches grow by concatenation)."""
+    def of(cls, ids: Sequence[int], cache: Any, layers: int | None = None) -> Prefix:
+        """The first ``len(ids)`` positions of a cache with batch size 1 (no copy: caches grow by concatenation).
+
+        ``layers``: how many of its layers hold all of them (default: all).
+        """
         n = len(ids)
-        return cls(tuple(ids), tuple((layer.keys[:, :, :n], layer.values[:, :, :n]) for layer in cache.layers))
+        kept = cache.layers[:layers]
+        return cls(tuple(ids), tuple((layer.keys[:, :, :n], layer.values[:, :, :n]) for layer in kept))
+
+    def serves(self, layers: int) -> bool:
+        """Whether a pass through the first ``layers`` layers can use it."""
+        return len(self.layers) >= layers
+
+    def storages(self) -> dict[int, int]:
+        """Bytes of the memory behind the keys and values by its address; other prefixes may share it."""
+        storages = (tensor.untyped_storage() for pair in self.layers for tensor in pair)
+        return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
     def shared_with(self, ids: Sequence[int]) -> int:
         """How many tokens at the beginning are the same."""

@@ -170,8 +170,9 @@ class ScriptedBackend:
                 raise ModelError(f"head {layer}-{head} is not among {run_layers} layers of {self.heads} heads")
         mass = self._mass(reading, run_layers)
         heat = _heat(reading, mass, tuple(retrieval_heads)) if retrieval_heads else None
+        tokens = tuple(max(len(text.split()), 1) for text in reading.texts)
         if pool == "mean":
-            mass = mass / np.array([max(len(text.split()), 1) for text in reading.texts], dtype=np.float32)
+            mass = mass / np.array(tokens, dtype=np.float32)
         attention_map = AttentionMap(
             stage=stage,
             title=title,
@@ -183,7 +184,7 @@ class ScriptedBackend:
             heat=heat,
         )
         cost = self._cost(words, [prefix] if prefix else [], run_layers, began)
-        return Attention(attention_map, cost, WordPrefix(words, run_layers) if keep_prefix else None)
+        return Attention(attention_map, cost, WordPrefix(words, run_layers) if keep_prefix else None, tokens)
 
     def render(self, prompt: Prompt) -> str:
         """Turns under their role in brackets, then the begun reply."""

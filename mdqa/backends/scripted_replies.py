@@ -57,9 +57,9 @@ class Reading:
         return max(self.overlaps) if self.overlaps else overlap(self.question, self.rest)
 
     def best_first(self, steering: Steering | None = None) -> list[int]:
-        """Document indices by falling overlap, that of steered documents times exp(delta)."""
+        """Document indices by falling overlap, that of documents steered for the question times exp(delta)."""
         gain = math.exp(steering.delta) if steering else 1.0
-        steered = set(steering.documents) if steering else set()
+        steered = set(steering.documents) if steering and not steering.row_documents else set()
         weights = [(o + 0.01) * (gain if i in steered else 1.0) for i, o in zip(self.ids, self.overlaps, strict=True)]
         return sorted(range(len(weights)), key=lambda index: -weights[index])
 

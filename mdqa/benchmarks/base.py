@@ -7,7 +7,8 @@ content. Reading streams; what grows with the file is one small entry per questi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -22,7 +23,20 @@ from mdqa.records import Document, Question
 from mdqa.registry import READERS
 from mdqa.registry import load as load_entry
 
-__all__ = ["Loaded", "Problem", "clean_text", "load", "load_bytes", "parse_pasted", "read_questions"]
+__all__ = [
+    "SPLITS",
+    "Loaded",
+    "Problem",
+    "clean_text",
+    "in_split",
+    "load",
+    "load_bytes",
+    "parse_pasted",
+    "read_questions",
+]
+
+SPLITS = ("all", "calibration", "held-out")
+"""The parts of a file: see :func:`in_split`."""
 
 
 MAX_ERRORS = 1000
@@ -96,6 +110,14 @@ def load_bytes(
 ) -> Loaded:
     """As :func:`load`, for an upload; ``name`` is the file's name as people know it."""
     return _collect(_items(data, name, format, Limits(max_documents, max_characters)), limit)
+
+
+def in_split(questions: Iterable[Question], split: str) -> Iterator[Question]:
+    """The questions of one part; calibration and held-out never share a question (SHA-256 of the id, even or odd)."""
+    for item in questions:
+        odd = hashlib.sha256(item.id.encode("utf-8", "surrogatepass")).digest()[-1] % 2
+        if split == "all" or (split == "held-out") == bool(odd):
+            yield item
 
 
 def _raise_errors(items: Iterator[Item], on_notice: Callable[[Problem], None]) -> Iterator[Question]:

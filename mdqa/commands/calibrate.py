@@ -1,21 +1,22 @@
 """Make a calibration profile: CAFE's retrieval heads or MADARA's probe, for one model.
 
-By default only the calibration half of the questions is used, so that the held-out half can be reported on. The
-profile goes into the database, or with --output into a JSON file that --profile FILE.json reads.
+By default only the calibration half of the questions is used, so that the held-out half can be reported on; of that
+half, --report N questions of every file show how good the result is. Finished pieces of work are kept: the same
+command goes on where a stopped or killed one was. The profile goes into the database, or with --output into a JSON
+file that --profile FILE.json reads.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from inspect import Parameter, signature
+from collections.abc import Sequence
+from inspect import signature
+from itertools import islice
 from pathlib import Path
-from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
-
-from mdqa.calibration import write_profile
+from mdqa.benchmarks.base import in_split, read_questions
+from mdqa.calibration import typed_options, write_profile
 from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import opened, stored_profiles
 from mdqa.commands.options import (
@@ -29,14 +30,11 @@ from mdqa.commands.options import (
     questions_from,
 )
 from mdqa.errors import Cancelled, ConfigError
-from mdqa.records import Profile
+from mdqa.methods.cafe.quality import table
+from mdqa.passes import Passes
+from mdqa.records import Question
 from mdqa.registry import CALIBRATIONS, load
 from mdqa.settings import Settings
-
-FIXED = ("name", "seed", "cancel", "progress")
-"""Keyword arguments of a calibration that this command gives itself."""
-
-KEYWORD_ONLY, VAR_KEYWORD = Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +44,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="write a JSON file instead of the database")
     parser.add_argument("--replace", action="store_true", help="take the place of a profile of this name")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the calibration")
+    parser.add_argument(
+        "--report", type=int, default=20, metavar="N", help="measure the profile on N other questions of every file"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    add_question_arguments(parser, split="calibration", seed=42)
+    add_question_arguments(parser, split="calibration", seed=42, several=True)
     add_model_arguments(parser)
     add_database_argument(parser)
 
@@ -61,30 +62,42 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--name: give the profile a name")
     database = args.db or settings.database
     if args.output:
-        check_output(args.output, args.input)
+        for path in args.input:
+            check_output(args.output, path)
     else:
         with opened(database):
             pass  # says at once, and not after hours of work, that it cannot be used
     calibrate = load(CALIBRATIONS, args.method, "calibration")
     options = typed_options(calibrate, parse_set(args.set))
     questions = questions_from(args)
-    print(f"{len(questions)} questions of {args.input} (split: {args.split})", file=sys.stderr)
-    options.setdefault("data", f"{args.input.name} ({args.split})")
+    names = ", ".join(path.name for path in args.input)
+    print(f"{len(questions)} questions of {names} (split: {args.split})", file=sys.stderr)
+    options.setdefault("data", f"{names} ({args.split})")
+    accepted = signature(calibrate).parameters
+    if "held_out" in accepted and args.report > 0:
+        options["held_out"] = _others(args, questions)
     backend = open_backend(args, settings)
     try:
         _check_name(args, database, backend.model)
         with stop_by_signal() as cancel, tqdm(file=sys.stderr, disable=args.quiet, dynamic_ncols=True) as bar:
 
             def progress(done: int, total: int, message: str = "") -> None:
-                bar.total, bar.n = total, done
-                bar.set_description(message, refresh=True)
+                bar.total = total
+                bar.set_description(message, refresh=False)
+                bar.update(done - bar.n)
 
             tools = make_tools(backend)
+            passes = Passes.for_profile(settings.cache, args.method, backend.model, args.name)
+            if "passes" in accepted:
+                options["passes"] = passes
+                if passes.count():
+                    bar.write(f"{passes.count()} finished pieces of an earlier attempt are used", file=sys.stderr)
             profile = calibrate(
                 questions, tools, name=args.name, seed=args.seed, cancel=cancel, progress=progress, **options
             )
     except Cancelled:
-        print("stopped; no profile was made", file=sys.stderr)
+        again = "; the same command goes on from here" if "passes" in accepted else ""
+        print(f"stopped; no profile was made{again}", file=sys.stderr)
         return 1
     finally:
         backend.close()
@@ -93,29 +106,23 @@ def run(args: argparse.Namespace) -> int:
     else:
         with opened(database) as store:
             store.profiles.save(profile, replace=args.replace)
+    passes.discard()
     print(f"profile {profile.name!r}: {args.output or database}", file=sys.stderr)
+    print(profile.note, file=sys.stderr)
+    if "quality" in profile.values:
+        print(table(profile.values["quality"]), file=sys.stderr)
     return 0
 
 
-def typed_options(calibrate: Callable[..., Profile], given: dict[str, Any]) -> dict[str, Any]:
-    """``--set`` values as the types of the calibration's keyword arguments; ConfigError names a wrong one.
-
-    A calibration with open ``**options`` checks the rest itself.
-    """
-    hints = get_type_hints(calibrate)
-    parameters = signature(calibrate).parameters
-    known = {name: hints[name] for name in parameters if name not in FIXED and parameters[name].kind is KEYWORD_ONLY}
-    is_open = any(parameter.kind is VAR_KEYWORD for parameter in parameters.values())
-    values = dict(given)
-    for name, value in given.items():
-        if name in known:
-            try:
-                values[name] = TypeAdapter(known[name]).validate_python(value)
-            except ValidationError as error:
-                raise ConfigError(f"option {name!r}: {error.errors()[0]['msg']}, got {value!r}") from None
-        elif name in FIXED or not is_open:
-            raise ConfigError(f"option {name!r}: there is no such option; there is: {', '.join(known)}")
-    return values
+def _others(args: argparse.Namespace, used: Sequence[Question]) -> list[Question]:
+    """Questions with evidence marks of the other half of every file, none of them among the used ones."""
+    split = "calibration" if args.split == "held-out" else "held-out"
+    seen = {item.id for item in used}
+    others: list[Question] = []
+    for path in args.input:
+        found = in_split(read_questions(path, format=args.format), split)
+        others.extend(islice((q for q in found if q.gold_ids and q.id not in seen), args.report))
+    return others
 
 
 def _check_name(args: argparse.Namespace, database: Path, model: str) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mdqa.backends.base import Backend
+from mdqa.benchmarks.base import SPLITS, Problem, in_split, read_questions
 from mdqa.calibration import find_profile, read_profile
 from mdqa.errors import ConfigError, InputError, OutputError, ProfileError
 from mdqa.methods.base import Encoder, Tools
@@ -21,8 +21,6 @@ from mdqa.settings import Settings
 
 SHOWN_NOTICES = 5
 """Notices of a file that are printed; the others are counted."""
-
-SPLITS = ("all", "calibration", "held-out")
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,12 +32,20 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dtype", help="auto, float32, bfloat16, float16 (default: MDQA_DTYPE or auto)")
 
 
-def add_question_arguments(parser: argparse.ArgumentParser, *, split: str, seed: int) -> None:
-    """The arguments that choose questions; ``split`` (the part of the file) and ``seed`` are their defaults."""
+def add_question_arguments(parser: argparse.ArgumentParser, *, split: str, seed: int, several: bool = False) -> None:
+    """The arguments that choose questions; ``split`` (the part of the file) and ``seed`` are their defaults.
+
+    With ``several`` there may be more than one input, and ``--limit`` holds for each of them.
+    """
     group = parser.add_argument_group("questions")
-    group.add_argument("--input", type=Path, required=True, metavar="FILE", help="questions with their documents")
+    files, each = (
+        ("questions with their documents, one file or several", " of every file")
+        if several
+        else ("questions with their documents", "")
+    )
+    group.add_argument("--input", type=Path, required=True, metavar="FILE", help=files, nargs="+" if several else None)
     group.add_argument("--format", default="auto", choices=("auto", *READERS), help="the file's format")
-    group.add_argument("--limit", type=positive, metavar="N", help="use the first N questions only")
+    group.add_argument("--limit", type=positive, metavar="N", help=f"use the first N questions{each} only")
     group.add_argument(
         "--split",
         default=split,
@@ -89,28 +95,24 @@ def _value(key: str, text: str) -> Any:
 
 
 def questions_from(args: argparse.Namespace) -> list[Question]:
-    """The chosen questions of the input; InputError if there is none."""
-    from mdqa.benchmarks.base import Problem, read_questions  # noqa: PLC0415 (readers are only needed by commands with questions)
+    """The chosen questions of the input, or of several inputs in turn; InputError if there is none in one of them."""
+    paths = args.input if isinstance(args.input, list) else [args.input]
+    return [item for path in paths for item in questions_in(path, args.format, args.split, args.limit)]
 
-    limit = args.limit if args.split == "all" else None  # a split is cut after it is made
+
+def questions_in(path: Path, format: str, split: str, limit: int | None) -> list[Question]:
+    """The first ``limit`` questions of one part of a file; InputError if there is none."""
     notices: list[Problem] = []
-    read = read_questions(args.input, format=args.format, limit=limit, on_notice=notices.append)
-    questions = list(in_split(read, args.split))[: args.limit]
+    most = limit if split == "all" else None  # a split is cut after it is made
+    read = read_questions(path, format=format, limit=most, on_notice=notices.append)
+    questions = list(in_split(read, split))[:limit]
     for notice in notices[:SHOWN_NOTICES]:
         print(f"note: {one_line(f'{notice.place}: {notice.message}')}", file=sys.stderr)
     if len(notices) > SHOWN_NOTICES:
         print(f"note: {len(notices) - SHOWN_NOTICES} more of this kind", file=sys.stderr)
     if not questions:
-        raise InputError(f"there are no questions in it (split: {args.split})", place=str(args.input))
+        raise InputError(f"there are no questions in it (split: {split})", place=str(path))
     return questions
-
-
-def in_split(questions: Iterator[Question], split: str) -> Iterator[Question]:
-    """The questions of one part; calibration and held-out never share a question (SHA-256 of the id, even or odd)."""
-    for item in questions:
-        odd = hashlib.sha256(item.id.encode("utf-8", "surrogatepass")).digest()[-1] % 2
-        if split == "all" or (split == "held-out") == bool(odd):
-            yield item
 
 
 def open_backend(args: argparse.Namespace, settings: Settings) -> Backend:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from mdqa.backends.base import GenerationRequest, Steering
 from mdqa.cancellation import CancelToken
 from mdqa.prompting import Prompt, document_segments, parse_template, question_segment
 from mdqa.records import Document
@@ -62,6 +64,14 @@ def test_prefix_and_early_stop_give_the_same_scores(architecture):
     assert early.map.mass.shape[0] == 2
     np.testing.assert_allclose(early.map.mass, whole.map.mass[:2], atol=1e-6)
     assert early.cost.prefill_tokens_computed == round(whole.cost.prefill_tokens_computed / 2)
+    partial = backend.attend(prompt(), stage="s", title="S", cancel=CancelToken(), until_layer=1, keep_prefix=True)
+    shallow = backend.attend(
+        prompt("N/A"), stage="s", title="S", cancel=CancelToken(), until_layer=1, prefix=partial.prefix
+    )
+    assert shallow.cost.cached_tokens > 0
+    deep = backend.attend(prompt("N/A"), stage="s", title="S", cancel=CancelToken(), prefix=partial.prefix)
+    assert deep.cost.cached_tokens == 0  # two layers of keys and values do not serve four
+    np.testing.assert_allclose(shallow.map.mass, deep.map.mass[:2], atol=1e-5)
     other = prompt("N/A")
     fresh = backend.attend(other, stage="s", title="S", cancel=CancelToken())
     reused = backend.attend(other, stage="s", title="S", cancel=CancelToken(), prefix=whole.prefix)
@@ -88,3 +98,40 @@ def test_token_heat_sums_to_the_document_mass():
             assert total == pytest.approx(result.mass[layer, head, d], abs=1e-5)
     start, end = result.heat.spans[0]
     assert result.heat.texts[0][start:end].strip() == "Document"[: end - start].strip()
+
+
+class Sizes(TorchDispatchMode):
+    """Notes the largest tensor that any operation gives back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(tensor, torch.Tensor):
+                self.largest = max(self.largest, tensor.numel())
+        return result
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_nothing_of_size_tokens_by_tokens_is_allocated(architecture):
+    """Neither by a pass that looks at all heads nor by a steered one; eager attention does, which proves the gauge."""
+    backend = tiny_backend(architecture)
+    long = prompt(documents=(Document(id="a", text="words and words " * 250),))
+    ids = torch.tensor([backend.encoder.encode(long).ids])
+    tokens = ids.shape[1]
+    assert tokens > 1000
+    with Sizes() as sizes:
+        attention = backend.attend(
+            long, stage="s", title="S", cancel=CancelToken(), keep_prefix=True, retrieval_heads=((0, 0), (3, 5))
+        )
+        request = GenerationRequest(long, max_new_tokens=2)
+        steering = Steering(("a",), 2.0)
+        backend.generate([request], cancel=CancelToken(), steering=steering)
+        backend.generate([request], cancel=CancelToken(), steering=steering, prefix=attention.prefix)
+    assert sizes.largest < tokens * tokens / 4
+    with Sizes() as eager, torch.inference_mode():
+        tiny_model(architecture, "eager")(ids)
+    assert eager.largest >= tokens * tokens

@@ -10,18 +10,23 @@ import random
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from mdqa.attention.heads import evidence_share, head_shares, top_heads
+from mdqa.backends.base import AttendingRows
 from mdqa.cancellation import CancelToken
 from mdqa.errors import InputError
-from mdqa.methods.base import Tools, documents_in_order
-from mdqa.methods.cafe.profile import StageHeads
+from mdqa.methods.base import Tools
+from mdqa.methods.cafe.attending import Calibration, Pool
+from mdqa.methods.cafe.measuring import Measuring
+from mdqa.methods.cafe.profile import Scoring, StageHeads
+from mdqa.methods.cafe.quality import head_quality
 from mdqa.methods.cafe.selection import select
-from mdqa.prompting import Prompt, document_segments, load_template, question_segment
-from mdqa.records import Profile, Question
+from mdqa.passes import Passes
+from mdqa.records import Head, Profile, Question
 
 
 def calibrate(
@@ -32,81 +37,125 @@ def calibrate(
     seed: int = 42,
     cancel: CancelToken | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, text: None,
+    passes: Passes | None = None,
+    held_out: Sequence[Question] = (),
     data: str = "",
-    k1: int = 4,
-    m1: int = 4,
-    doc_pool: Literal["sum", "mean"] = "sum",
-    shuffle: bool = True,
+    k1: Annotated[int, Field(ge=1, le=64, description="Heads chosen for coarse filtering (K1)")] = 4,
+    m1: Annotated[
+        int, Field(ge=1, le=100, description="Documents each of them passes on to the second stage (M1)")
+    ] = 4,
+    k2: Annotated[int, Field(ge=1, le=64, description="Heads chosen for fine steering (K2)")] = 2,
+    attending_rows: Annotated[AttendingRows, Field(description="Prompt rows whose attention is scored")] = "question",
+    doc_pool: Annotated[Pool, Field(description="How attention to a document's tokens is pooled")] = "sum",
+    calibration: Annotated[
+        Calibration, Field(description="Subtract the attention of a question without content (a short pass more each)")
+    ] = "none",
+    shuffle: Annotated[bool, Field(description="Put each question's documents in a seeded random order")] = True,
 ) -> Profile:
     """Head scores eta (eq. 2, as means) for both stages over questions whose evidence is marked.
 
+    All heads of all layers are scored and kept; ``chosen`` are the best ``k1`` and ``k2`` of the stages (eq. 3). A
+    run may use other numbers of heads. The second stage's contexts are what ``k1`` heads with ``m1`` documents each
+    leave of the first.
+
     ``shuffle`` puts every question's documents in a seeded random order, so that a head that only likes a place in the
-    prompt does not look like a retrieval head. InputError before any model work if a question has no evidence marks
-    or does not fit into the model's window.
+    prompt does not look like a retrieval head. ``passes`` keeps every finished pass, so that stopped work goes on
+    where it was. ``held_out``: other questions, in their own order, on which the found heads are measured
+    (``values["quality"]``). Questions without evidence marks are left out, and the profile's note says how many.
+    InputError before any model work if none is left, if one is in both sets or does not fit into the model's window.
     """
-    unmarked = [item.id for item in questions if not item.gold_ids]
-    if unmarked or not questions:
-        raise InputError(
-            f"{len(unmarked)} of {len(questions)} questions have no document marked as evidence (gold), "
-            f"for example {unmarked[:3]}; CAFE's heads cannot be found without"
-        )
-    cancel = cancel or CancelToken()
-    backend = tools.inspectable
-    template = load_template("mdqa.methods.cafe", "answer")
-    items = [_shuffled(item, seed) if shuffle else item for item in questions]
-    for item in items:
-        tokens = backend.count_tokens(backend.render(_prompt(template, item, item.document_ids)))
-        if tokens > backend.window:
-            raise InputError(
-                f"the prompt has {tokens:,} tokens, but the model's window holds {backend.window:,}; leave this "
-                "question out or give it fewer documents",
-                place=f"question {item.id!r}",
-            )
-
-    def mass(item: Question, ids: Sequence[str]) -> np.ndarray:
-        prompt = _prompt(template, item, ids)
-        return backend.attend(prompt, stage="calibration", title="Calibration", cancel=cancel, pool=doc_pool).map.mass
-
-    total, coarse = 2 * len(items), []
+    scoring = Scoring(attending_rows, doc_pool, calibration)
+    measuring = Measuring(tools.inspectable, scoring, cancel or CancelToken(), passes)
+    items = [shuffled(item, seed) if shuffle else item for item in _marked(questions)]
+    others = [item for item in held_out if item.gold_ids]
+    left_out = len(questions) - len(items)
+    _check(items, others, measuring)
+    total = 2 * len(items) + len(others)
+    coarse = []
     for done, item in enumerate(items, 1):
-        coarse.append(mass(item, item.document_ids))
+        coarse.append(measuring.mass(item, item.document_ids))
         progress(done, total, "coarse filtering: question")
     coarse_eta = np.mean([_eta(m, item, item.document_ids) for m, item in zip(coarse, items, strict=True)], axis=0)
     heads = top_heads(coarse_eta, k1)
-    fine, recall = [], []
+    fine: list[np.ndarray] = []
+    recall = []
     for done, (item, m) in enumerate(zip(items, coarse, strict=True), len(items) + 1):
         kept = select(item.document_ids, head_shares(m, heads), heads, m1).kept
         found = [d for d in item.gold_ids if d in kept]
         recall.append(len(found) / len(item.gold_ids))
         if found:
-            fine.append(_eta(mass(item, kept), item, kept))
+            fine.append(_eta(measuring.mass(item, kept), item, kept))
         progress(done, total, "fine steering: question")
     if not fine:
         raise InputError("stage 1 dropped the evidence of every question, so stage 2 has nothing to learn from")
+    fine_eta = np.mean(fine, axis=0)
+    values: dict[str, Any] = {
+        "coarse": StageHeads(coarse_eta, len(items)).to_json(),
+        "fine": StageHeads(fine_eta, len(fine)).to_json(),
+        "chosen": {"coarse": _lists(heads), "fine": _lists(top_heads(fine_eta, k2))},
+        "coarse_recall_on_calibration": float(np.mean(recall)),
+        "options": {"k1": k1, "m1": m1, "k2": k2, **scoring.to_json(), "shuffle": shuffle},
+    }
+    if others:
+        values["quality"] = head_quality(
+            others,
+            heads,
+            m1,
+            measuring,
+            tools,
+            progress=lambda done, _: progress(2 * len(items) + done, total, "quality: held-out question"),
+        )
     return Profile(
         name=name,
         method="cafe",
-        model=backend.model,
+        model=tools.backend.model,
         data=data,
         n=len(items),
         seed=seed,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={package: version(package) for package in ("torch", "transformers")},
-        values={
-            "coarse": StageHeads(coarse_eta, len(items)).to_json(),
-            "fine": StageHeads(np.mean(fine, axis=0), len(fine)).to_json(),
-            "coarse_recall_on_calibration": float(np.mean(recall)),
-            "options": {"k1": k1, "m1": m1, "doc_pool": doc_pool, "shuffle": shuffle},
-        },
-        note="Retrieval heads by CAFE equations 1 to 3; scores are means over the calibration questions.",
+        values=values,
+        note=f"Retrieval heads by CAFE equations 1 to 3 ({scoring}); scores are means over the calibration questions."
+        + (f" {left_out} questions without evidence marks were left out." if left_out else ""),
     )
 
 
-def _prompt(template: Any, item: Question, ids: Sequence[str]) -> Prompt:
-    filled: Prompt = template.fill(
-        documents=document_segments(documents_in_order(item, ids)), question=question_segment(item.question)
-    )
-    return filled
+def planned(questions: Sequence[Question], *, held_out: Sequence[Question] = (), **_: Any) -> tuple[int, int]:
+    """How many of the questions :func:`calibrate` would use, and its passes over documents at most.
+
+    InputError if it could use none.
+    """
+    used = len(_marked(questions))
+    return used, 2 * used + sum(bool(item.gold_ids) for item in held_out)
+
+
+def _marked(questions: Sequence[Question]) -> list[Question]:
+    """The questions with evidence marks; InputError if there are none."""
+    marked = [item for item in questions if item.gold_ids]
+    if not marked:
+        raise InputError(
+            f"none of {len(questions)} questions has a document marked as evidence (gold), and CAFE's heads cannot be "
+            "found without; give questions whose documents carry gold marks"
+        )
+    return marked
+
+
+def shuffled(item: Question, seed: int) -> Question:
+    """The question with its documents in a random order that its id and the seed decide."""
+    documents = list(item.documents)
+    random.Random(f"{seed}:{item.id}").shuffle(documents)
+    return item.with_documents(tuple(documents))
+
+
+def _check(items: Sequence[Question], held_out: Sequence[Question], measuring: Measuring) -> None:
+    """InputError for questions that cannot be used, before any model work."""
+    both = {item.id for item in items} & {item.id for item in held_out}
+    if both:
+        raise InputError(
+            f"{len(both)} questions are for calibrating and for measuring at once, for example {sorted(both)[:3]}"
+        )
+    for item in (*items, *held_out):
+        measuring.check_length(item)
 
 
 def _eta(mass: np.ndarray, item: Question, ids: Sequence[str]) -> np.ndarray:
@@ -114,7 +163,6 @@ def _eta(mass: np.ndarray, item: Question, ids: Sequence[str]) -> np.ndarray:
     return evidence_share(mass, [i for i, d in enumerate(ids) if d in gold])
 
 
-def _shuffled(item: Question, seed: int) -> Question:
-    documents = list(item.documents)
-    random.Random(f"{seed}:{item.id}").shuffle(documents)
-    return item.with_documents(tuple(documents))
+def _lists(heads: Sequence[Head]) -> list[list[int]]:
+    """Heads as JSON has them, so that a profile is equal to what is read back."""
+    return [list(head) for head in heads]

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from mdqa.attention.heads import head_shares
-from mdqa.backends.base import AttendingRows, Capability, GenerationRequest, SteeredRows, Steering
+from mdqa.backends.base import Capability, GenerationRequest, Part, SteeredRows, Steering
 from mdqa.methods.answers import short_answer
 from mdqa.methods.base import Method, MethodConfig, Tools, documents_in_order
-from mdqa.methods.cafe.profile import read_heads
+from mdqa.methods.cafe.attending import DocumentAttention, attend_documents, prompt
+from mdqa.methods.cafe.profile import Scoring, read_heads, read_scoring
 from mdqa.methods.cafe.selection import Selection, head_name, select
+from mdqa.methods.cafe.sentences import select_sentences, sentence_shares, sentences_of
 from mdqa.methods.recorder import Recorder, StageDraft
-from mdqa.prompting import Prompt, document_segments, load_template, question_segment
 from mdqa.records import DocumentScore, Head, Question
 
 
@@ -41,9 +43,19 @@ class CAFEConfig(MethodConfig):
         False, description="Divide the bias by the square root of the head size too, as equation 8 is printed"
     )
     steered_rows: SteeredRows = Field("question", description="Prompt rows that are steered (eq. 9: question)")
-    attending_rows: AttendingRows = Field("question", description="Prompt rows whose attention scores the documents")
-    doc_pool: Literal["sum", "mean"] = Field(
-        "sum", description="How attention to a document's tokens is pooled; a sum favours long documents"
+    attending_rows: Literal["profile", "question", "question_to_end", "last"] = Field(
+        "profile", description="Prompt rows whose attention scores the documents (profile: as its heads were found)"
+    )
+    doc_pool: Literal["profile", "sum", "mean"] = Field(
+        "profile", description="How attention to a document's tokens is pooled; a sum favours long documents"
+    )
+    calibration: Literal["profile", "none", "content_free"] = Field(
+        "profile",
+        description="Subtract the attention that a question without content gives (content_free; the paper: none)",
+    )
+    granularity: Literal["document", "sentence"] = Field(
+        "document",
+        description="What fine steering chooses and steers to (sentence: the paper's ablation, M2 sentences)",
     )
     coarse_filtering: bool = Field(True, description="Stage 1: filter the documents (off: the paper's w/o CGF)")
     fine_steering: bool = Field(True, description="Stage 2: steer attention (off: the paper's w/o FGS)")
@@ -62,6 +74,7 @@ class CAFE(Method):
     Config: ClassVar[type[MethodConfig]] = CAFEConfig
     uses_profile = True
     requires_profile = True
+    controls = ("delta", "m1", "k1", "m2", "k2")
 
     config: CAFEConfig
 
@@ -70,7 +83,8 @@ class CAFE(Method):
         assert tools.profile is not None
         backend = tools.inspectable
         self._coarse, self._fine = read_heads(tools.profile, backend.model, backend.layers, backend.heads)
-        self._template = load_template("mdqa.methods.cafe", "answer")
+        self._made_with = read_scoring(tools.profile)
+        self._scoring = _chosen(self.config, self._made_with)
 
     @classmethod
     def needs(cls, config: MethodConfig) -> tuple[Capability, ...]:
@@ -80,18 +94,19 @@ class CAFE(Method):
 
     def answer(self, item: Question, run: Recorder) -> str:
         """Filter, re-order, steer, answer."""
+        if self._scoring != self._made_with:
+            run.notice(f"The profile's heads were found with {self._made_with}; this run scores with {self._scoring}.")
         kept = self._filter(item, run) if self.config.coarse_filtering else item.document_ids
-        prompt = self._prompt(item, kept)
-        candidates, prefix = self._candidates(item, kept, prompt, run) if self.config.fine_steering else ((), None)
-        steering = Steering(candidates, self.config.delta, self.config.steered_rows, self.config.bias_before_scale)
+        steering, prefix = self._steering(item, kept, run) if self.config.fine_steering else (None, None)
         with run.stage("answer", "Answer", kept) as stage:
-            request = GenerationRequest(prompt, self.config.max_new_tokens, seed=run.seed)
-            [reply] = run.generate(
-                "answer", [request], stream=True, prefix=prefix, steering=steering if candidates else None
+            request = GenerationRequest(prompt(item, kept), self.config.max_new_tokens, seed=run.seed)
+            [reply] = run.generate("answer", [request], stream=True, prefix=prefix, steering=steering)
+            chosen = set(steering.documents) if steering is not None and self.config.delta else set()
+            towards = (
+                "steered towards" if self.config.granularity == "document" else "steered towards its key sentences"
             )
-            chosen = set(candidates) if self.config.delta else set()
             stage.score("steered", {d: float(d in chosen) for d in kept})
-            stage.keep(kept, {d: "steered towards" if d in chosen else "read without steering" for d in kept})
+            stage.keep(kept, {d: towards if d in chosen else "read without steering" for d in kept})
         return short_answer(reply.text)
 
     def _filter(self, item: Question, run: Recorder) -> tuple[str, ...]:
@@ -100,47 +115,82 @@ class CAFE(Method):
         if len(item.documents) <= self.config.m1:
             run.notice(f"{len(item.documents)} documents are no more than M1 = {self.config.m1}: nothing is filtered.")
         with run.stage("coarse_filtering", "Coarse filtering", item.document_ids) as stage:
-            attention = run.attend(
-                "coarse filtering",
-                self._prompt(item, item.document_ids),
-                title="Coarse filtering",
-                rows=self.config.attending_rows,
-                pool=self.config.doc_pool,
-                until_layer=max(layer for layer, _ in heads),
-                retrieval_heads=heads,
+            attention = self._attend(
+                item, item.document_ids, heads, run, "coarse filtering", until_layer=max(layer for layer, _ in heads)
             )
-            shares = head_shares(attention.map.mass, heads)
+            shares = head_shares(attention.mass, heads)
             selection = select(item.document_ids, shares, heads, self.config.m1, order=self.config.order, seed=run.seed)
             _record(stage, heads, shares, selection)
             stage.keep(selection.kept, selection.reasons)
         return selection.kept
 
-    def _candidates(
-        self, item: Question, kept: tuple[str, ...], prompt: Prompt, run: Recorder
-    ) -> tuple[tuple[str, ...], Any]:
+    def _steering(self, item: Question, kept: tuple[str, ...], run: Recorder) -> tuple[Steering, Any]:
         """Stage 2's choice (eq. 7) and its keys and values: only rows from the question on are computed again."""
         heads = self._fine.top(self.config.k2)
         with run.stage("fine_steering", "Fine steering", kept) as stage:
-            attention = run.attend(
-                "fine steering",
-                prompt,
-                title="Fine steering",
-                rows=self.config.attending_rows,
-                pool=self.config.doc_pool,
-                retrieval_heads=heads,
-                keep_prefix=True,
-            )
-            shares = head_shares(attention.map.mass, heads)
-            selection = select(kept, shares, heads, self.config.m2, verb=("candidate", "not a candidate"))
-            _record(stage, heads, shares, selection)
-            stage.keep(kept, selection.reasons)
-            stage.note = f"{len(selection.kept)} of {len(kept)} documents are candidates; nothing is removed"
-        return selection.kept, attention.prefix
+            attention = self._attend(item, kept, heads, run, "fine steering", keep_prefix=True)
+            choose = self._sentences if self.config.granularity == "sentence" else self._candidates
+            documents, parts = choose(item, attention, heads, stage)
+        steering = Steering(
+            documents, self.config.delta, self.config.steered_rows, self.config.bias_before_scale, parts
+        )
+        return steering, attention.attention.prefix
 
-    def _prompt(self, item: Question, ids: Sequence[str]) -> Prompt:
-        """Documents in this order, numbered from 1, the question last."""
-        documents = document_segments(documents_in_order(item, ids))
-        return self._template.fill(documents=documents, question=question_segment(item.question))
+    def _candidates(
+        self, item: Question, attention: DocumentAttention, heads: Sequence[Head], stage: StageDraft
+    ) -> tuple[tuple[str, ...], tuple[Part, ...]]:
+        """The candidate documents."""
+        shares = head_shares(attention.mass, heads)
+        selection = select(stage.documents, shares, heads, self.config.m2, verb=("candidate", "not a candidate"))
+        _record(stage, heads, shares, selection)
+        stage.keep(stage.documents, selection.reasons)
+        stage.note = f"{len(selection.kept)} of {len(stage.documents)} documents are candidates; nothing is removed"
+        return selection.kept, ()
+
+    def _sentences(
+        self, item: Question, attention: DocumentAttention, heads: Sequence[Head], stage: StageDraft
+    ) -> tuple[tuple[str, ...], tuple[Part, ...]]:
+        """The documents that hold a candidate sentence, and where the candidate sentences stand in them."""
+        assert attention.heat is not None
+        sentences = sentences_of(attention.heat, documents_in_order(item, stage.documents))
+        shares = sentence_shares(attention.heat, stage.documents, sentences, heads, pool=self._scoring.pool)
+        selection = select_sentences(stage.documents, sentences, shares, heads, self.config.m2)
+        for head, row in zip(heads, selection.best, strict=True):
+            stage.score(
+                f"best sentence, head {head_name(head)}", dict(zip(stage.documents, map(float, row), strict=True))
+            )
+        stage.score("best sentence, all heads", selection.relevance)
+        stage.key_sentences.update(selection.texts)
+        stage.keep(stage.documents, selection.reasons)
+        stage.note = (
+            f"{len(selection.chosen)} of {len(sentences)} sentences are candidates, in {len(selection.documents)} of "
+            f"{len(stage.documents)} documents; nothing is removed"
+        )
+        return selection.documents, tuple(Part(s.document_id, s.start, s.end) for s in selection.chosen)
+
+    def _attend(
+        self, item: Question, ids: Sequence[str], heads: Sequence[Head], run: Recorder, role: str, **options: Any
+    ) -> DocumentAttention:
+        return attend_documents(
+            partial(run.attend, role),
+            item,
+            ids,
+            title=role.capitalize(),
+            pool=self._scoring.pool,
+            calibration=self._scoring.calibration,
+            rows=self._scoring.rows,
+            retrieval_heads=heads,
+            **options,
+        )
+
+
+def _chosen(config: CAFEConfig, profile: Scoring) -> Scoring:
+    """The profile's way of scoring, except where the options say otherwise."""
+    return Scoring(
+        profile.rows if config.attending_rows == "profile" else config.attending_rows,
+        profile.pool if config.doc_pool == "profile" else config.doc_pool,
+        profile.calibration if config.calibration == "profile" else config.calibration,
+    )
 
 
 def _record(stage: StageDraft, heads: Sequence[Head], shares: Any, selection: Selection) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from mdqa.attention.heads import top_heads
+from mdqa.backends.base import AttendingRows
 from mdqa.errors import ProfileError
+from mdqa.methods.cafe.attending import Calibration, Pool
 from mdqa.records import Head, Profile
 
 
@@ -27,6 +29,35 @@ class StageHeads:
     def to_json(self) -> dict[str, Any]:
         """JSON form; scores with six decimals."""
         return {"n": self.n, "scores": [[round(float(x), 6) for x in row] for row in self.scores]}
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How documents are scored by attention: over which rows, pooled how, and against what (see ``attending``)."""
+
+    rows: AttendingRows = "question"
+    pool: Pool = "sum"
+    calibration: Calibration = "none"
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.to_json().items())
+
+    def to_json(self) -> dict[str, str]:
+        """The options under the names that methods and profiles give them."""
+        return {"attending_rows": self.rows, "doc_pool": self.pool, "calibration": self.calibration}
+
+
+def read_scoring(profile: Profile) -> Scoring:
+    """How the profile's heads were found; the paper's way where it does not say. ProfileError for unknown ways."""
+    options = profile.values.get("options", {})
+    given = options if isinstance(options, Mapping) else {}
+    default = Scoring().to_json()
+    known = {"attending_rows": AttendingRows, "doc_pool": Pool, "calibration": Calibration}
+    found = {name: given.get(name, default[name]) for name in default}
+    for name, value in found.items():
+        if value not in get_args(known[name]):
+            raise ProfileError(f"profile {profile.name!r}: {name} is {value!r}, not one of {get_args(known[name])}")
+    return Scoring(found["attending_rows"], found["doc_pool"], found["calibration"])
 
 
 def read_heads(profile: Profile, model: str, layers: int, heads: int) -> tuple[StageHeads, StageHeads]:

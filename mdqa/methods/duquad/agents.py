@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mdqa.methods.duquad.sentences import split_sentences
+from mdqa.methods.sentences import split_sentences
 from mdqa.prompting import (
     Prompt,
     Segment,
@@ -22,8 +22,6 @@ from mdqa.prompting import (
 from mdqa.records import Document, Question
 
 PACKAGE = "mdqa.methods.duquad"
-CONTENT_FREE = "N/A"
-"""The content-free query whose attention is taken off (in-context re-ranking's calibration)."""
 
 CHARACTERS_PER_TOKEN = 2
 """A cautious size of a token, by which a schema keeps the reasoning short enough for the answer to follow."""

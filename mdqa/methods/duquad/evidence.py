@@ -12,8 +12,9 @@ from mdqa.methods.asking import Reply, ask
 from mdqa.methods.duquad.agents import score_prompt, score_schema, yes_no_prompt
 from mdqa.methods.duquad.config import DuQUADConfig
 from mdqa.methods.duquad.parsing import ScoreReply, existing_sentences, parse_score
-from mdqa.methods.duquad.sentences import nearest, pick, split_sentences
+from mdqa.methods.duquad.sentences import nearest, pick
 from mdqa.methods.recorder import Recorder
+from mdqa.methods.sentences import split_sentences
 from mdqa.records import DocumentScore, Question
 
 RETRY_TOKENS = 64

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from mdqa.attention.contrast import CONTENT_FREE
 from mdqa.errors import MissingDependency, ModelError
-from mdqa.methods.duquad.agents import CONTENT_FREE, agent_prompt, likelihood_prompt
+from mdqa.methods.duquad.agents import agent_prompt, likelihood_prompt
 from mdqa.methods.duquad.fusion import document_contrast, token_masked_contrast
 from mdqa.methods.recorder import Recorder
 from mdqa.records import DocumentScore, Question

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mdqa.attention.contrast import contrasted
+from mdqa.attention.heads import head_shares
 from mdqa.backends.hf import TransformersBackend
 from mdqa.benchmarks.examples import examples
 from mdqa.calibration import find_profile
@@ -11,18 +13,12 @@ from mdqa.errors import InputError, ProfileError
 from mdqa.methods.base import Tools
 from mdqa.methods.cafe.calibration import calibrate
 from mdqa.methods.cafe.method import CAFE, CAFEConfig
+from mdqa.methods.cafe.selection import head_name
 from mdqa.records import Document, Question
 from mdqa.run import begin, run_one
 from mdqa.trace import ModelCall
+from tests.methods.cafe.helpers import place_question as question
 from tests.tiny import tiny_backend
-
-
-def question(count: int = 7, gold: int = 2, name: str = "q") -> Question:
-    documents = tuple(
-        Document(id=f"d{i}", title=f"Title {i}", text=f"Place number {i} lies in region {i * 7}.", gold=i == gold)
-        for i in range(count)
-    )
-    return Question(id=name, question="Which region holds place number 2?", answers=("14",), documents=documents)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +72,29 @@ def test_coarse_pass_stops_after_the_deepest_head(tools, backend):
     assert call.cost.prefill_tokens_computed == round(call.cost.prompt_tokens * layers / backend.layers)
 
 
+def test_scoring_follows_the_profile_unless_options_say_otherwise(backend):
+    questions = [question(7, i, f"q{i}") for i in range(3)]
+    profile = calibrate(questions, Tools(backend), name="free", k1=2, m1=2, doc_pool="mean", calibration="content_free")
+    free = Tools(backend, profile=profile)
+    outcome, events = run(free, question(), k1=2, m1=2)
+    assert not outcome.result.notices
+    titles = [m.title for m in outcome.maps]
+    assert titles == [t + s for t in ("Coarse filtering", "Fine steering") for s in ("", ": content-free question")]
+    calls = [e for e in events if isinstance(e, ModelCall)]
+    for short in (calls[1], calls[3]):  # the documents' keys and values are shared with the question's pass
+        assert short.cost.cached_tokens > 0.8 * short.cost.prompt_tokens
+    asked, habit = outcome.maps[0], outcome.maps[1]
+    heads = asked.retrieval_heads
+    shares = head_shares(contrasted(asked.mass, habit.mass), heads)
+    for head, row in zip(heads, shares, strict=True):
+        recorded = outcome.result.stages[0].scores[f"head {head_name(head)}"]
+        assert [recorded[d].value for d in asked.documents] == pytest.approx(row.tolist(), abs=1e-6)
+    plain, _ = run(free, question(), k1=2, m1=2, calibration="none", doc_pool="sum")
+    assert len(plain.maps) == 2
+    assert "content_free" in plain.result.notices[0]
+    assert "calibration none" in plain.result.notices[0]
+
+
 def test_ablations(tools):
     assert [s.name for s in run(tools, question(), coarse_filtering=False)[0].result.stages] == [
         "fine_steering",
@@ -88,6 +107,37 @@ def test_ablations(tools):
     zero, _ = run(tools, question(), delta=0.0, coarse_filtering=False)
     assert zero.result.answer == plain.result.answer  # steering by nothing is no steering
     assert all(s.value == 0 for s in zero.result.stages[-1].scores["steered"].values())
+
+
+def test_sentences_are_chosen_and_steered_without_a_further_pass(tools):
+    item = question()
+    longer = tuple(d.model_copy(update={"text": f"{d.text} Its hills are old."}) for d in item.documents)
+    item = item.with_documents(longer)
+    outcome, events = run(tools, item, k1=2, m1=2, m2=1, granularity="sentence")
+    coarse, fine, answer = outcome.result.stages
+    assert fine.documents == coarse.kept == fine.kept == answer.documents
+    assert [e.purpose for e in events if isinstance(e, ModelCall)] == ["attention", "attention", "generate"]
+    chosen = fine.key_sentences
+    assert 1 <= sum(map(len, chosen.values())) <= 2  # top M2 of two heads, united
+    for document in fine.documents:
+        texts = chosen.get(document, ())
+        assert all(text in item.document(document).text for text in texts)
+        expected = f"candidate: {len(texts)} sentence" if texts else "not a candidate: best sentence"
+        assert fine.reasons[document].startswith(expected)
+        assert answer.scores["steered"][document].value == float(bool(texts))
+        assert ("key sentences" in answer.reasons[document]) == bool(texts)
+    best = [[s.value for s in scores.values()] for name, scores in fine.scores.items() if ", head " in name]
+    assert all(0 < sum(row) <= 1 + 1e-6 for row in best)  # shares of all sentences, of which only the best are kept
+    every, _ = run(tools, item, k1=2, m1=2, m2=99, granularity="sentence", delta=6.0)
+    assert {d: len(s) for d, s in every.result.stages[1].key_sentences.items()} == dict.fromkeys(coarse.kept, 2)
+
+
+def test_steering_sentences_by_nothing_is_no_steering(tools):
+    options = {"k1": 2, "m1": 2, "m2": 99, "steered_rows": "question_to_end_and_generated"}
+    zero = run(tools, question(), granularity="sentence", delta=0.0, **options)[0].result
+    plain = run(tools, question(), fine_steering=False, **options)[0].result
+    assert zero.answer == plain.answer
+    assert all(s.value == 0 for s in zero.stages[-1].scores["steered"].values())
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -112,12 +162,6 @@ def test_profile_of_another_model_or_shape_is_refused_before_any_work(tools, bac
         CAFE(CAFEConfig(), Tools(backend, profile=tools.profile.model_copy(update={"values": values})))
     with pytest.raises(ProfileError, match="calibrate --method cafe"):
         CAFE(CAFEConfig(), Tools(backend))
-
-
-def test_calibration_needs_evidence_marks(backend):
-    bare = question().with_documents(tuple(Document(id="x", text="Text.") for _ in range(1)))
-    with pytest.raises(InputError, match="no document marked"):
-        calibrate([bare], Tools(backend), name="x")
 
 
 def test_calibration_names_a_question_that_is_too_long_before_any_work(backend):

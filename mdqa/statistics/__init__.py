@@ -1,0 +1,1 @@
+"""How sure the numbers are. Pure: numbers in, numbers out."""
