@@ -27,7 +27,19 @@ from mdqa.errors import (
     ProfileError,
 )
 
-COMMANDS = ("answer", "calibrate", "score", "route", "methods", "models", "profiles", "export")
+COMMANDS = (
+    "answer",
+    "calibrate",
+    "masking",
+    "heads",
+    "score",
+    "bench",
+    "route",
+    "methods",
+    "models",
+    "profiles",
+    "export",
+)
 """The commands in the order of ``--help``. Each is a module of :mod:`mdqa.commands` with ``add`` and ``run``."""
 
 BAD_INPUT = (ConfigError, InputError, ProfileError, CapabilityError, MissingDependency)

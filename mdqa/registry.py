@@ -16,6 +16,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
     {
         "direct": "mdqa.methods.direct.method:DirectAnswering",
         "retrieve_read": "mdqa.methods.retrieve_read.method:RetrieveRead",
+        "in_context": "mdqa.methods.in_context.method:InContextRetrieval",
         "duquad": "mdqa.methods.duquad.method:DuQUAD",
         "madara": "mdqa.methods.madara.method:MADARA",
         "cafe": "mdqa.methods.cafe.method:CAFE",
@@ -54,6 +55,13 @@ READERS: Mapping[str, str] = MappingProxyType(
         "squad": "mdqa.benchmarks.squad:read",
         "fever": "mdqa.benchmarks.fever:read",
         "ramdocs": "mdqa.benchmarks.ramdocs:read",
+    }
+)
+
+BENCHES: Mapping[str, str] = MappingProxyType(
+    {
+        "attention": "mdqa.performance.attention:bench",
+        "cafe": "mdqa.performance.cafe:bench",
     }
 )
 

@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[1]
 
 ORDER = (
     ("records", "trace", "errors", "cancellation"),
-    ("prompting", "registry", "settings", "scoring", "benchmarks"),
+    ("prompting", "registry", "settings", "passes", "scoring", "statistics", "benchmarks"),
     ("attention",),
     ("backends",),
     ("retrieval",),
     ("methods",),
     ("run", "calibration"),
-    ("evaluation",),
+    ("evaluation", "performance"),
     ("reporting", "diagnosis"),
     ("commands",),
     ("__main__",),
@@ -31,6 +31,7 @@ RANK = {part: place for place, parts in enumerate(ORDER) for part in parts}
 
 ONLY = {
     "scoring": {"records", "errors", "scoring"},
+    "statistics": {"records", "errors", "statistics"},
     "benchmarks": {"records", "errors", "registry", "benchmarks"},
     "registry": {"errors"},
 }
@@ -118,6 +119,7 @@ def test_imports_go_one_way(path: Path) -> None:
         ("mdqa.records", "mdqa.trace.Event.x"),
         ("mdqa.backends.hf", "mdqa.methods.base"),
         ("mdqa.scoring.answers", "mdqa.prompting"),
+        ("mdqa.statistics.bootstrap", "mdqa.scoring.answers"),
         ("mdqa.methods.cafe.method", "mdqa.methods.duquad.fusion"),
         ("mdqa.methods.cafe.method", "mdqa.methods.duquad"),
         ("mdqa.methods.base", "mdqa.run"),

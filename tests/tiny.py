@@ -87,3 +87,28 @@ def tiny_model(architecture: str, attention: str = IMPLEMENTATION) -> Any:
 def tiny_backend(architecture: str = "llama") -> TransformersBackend:
     """A backend over a tiny model."""
     return TransformersBackend(tiny_model(architecture), tiny_tokenizer(), model_name=f"tiny-{architecture}")
+
+
+def tiny_sentence_encoder(folder: Path) -> Path:
+    """A sentence-transformers model of 32 dimensions that reads 24 tokens, saved in this folder."""
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (seconds that other tests need not wait for)
+
+    tokenizer = tiny_tokenizer()
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    parts = folder.with_name(f"{folder.name}-transformer")
+    transformers.BertModel(config).save_pretrained(parts)
+    tokenizer.save_pretrained(parts)
+    model = SentenceTransformer(str(parts), device="cpu", local_files_only=True)
+    model.max_seq_length = 24
+    model.save(str(folder))
+    return folder

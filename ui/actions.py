@@ -29,18 +29,19 @@ LOOK_EVERY = 0.25
 
 @dataclass(frozen=True)
 class MethodInfo:
-    """A method as the picker shows it."""
+    """A method as the picker shows it. ``controls``: its fields that a result offers to be changed."""
 
     name: str
     title: str
     summary: str
     fields: tuple[FormField, ...]
     uses_profile: bool
+    controls: tuple[FormField, ...] = ()
 
 
 @dataclass(frozen=True)
 class View:
-    """A stored run with everything its page shows."""
+    """A stored run with everything its page shows. ``before``: the run that it repeats with other options."""
 
     run: RunResult
     title: str
@@ -49,6 +50,7 @@ class View:
     correct: bool | None
     vanilla: RunResult | None
     gold_reached: tuple[int, int] | None
+    before: RunResult | None = None
 
     @property
     def calls_by_index(self) -> dict[int, ModelCall]:
@@ -63,7 +65,9 @@ def methods() -> tuple[MethodInfo, ...]:
 
 
 def _info(cls: type[Method]) -> MethodInfo:
-    return MethodInfo(cls.name, cls.title, cls.summary, form_fields(cls.Config), cls.uses_profile)
+    fields = form_fields(cls.Config)
+    controls = tuple(field for name in cls.controls for field in fields if field.name == name)
+    return MethodInfo(cls.name, cls.title, cls.summary, fields, cls.uses_profile, controls)
 
 
 def read_config(method: str, values: Mapping[str, Any]) -> MethodConfig:
@@ -127,6 +131,30 @@ def start_runs(
     return ids
 
 
+def run_again(context: Context, run_id: str, changes: Mapping[str, Any]) -> str:
+    """Put a stored run in line once more with some options changed; the new run's id.
+
+    Question, documents, model, profile, seed and rule for long documents are the stored run's. MdqaError says what is
+    wrong with a value, or what of the run is not there any more.
+    """
+    run = context.store.runs.get(run_id)
+    cls = method_class(run.method)
+    try:
+        config: MethodConfig = cls.Config.parse({**run.config, **read_form(cls.Config, changes)})
+    except ConfigError as problem:
+        raise ConfigError(f"{cls.title}: {problem}") from None
+    [new] = start_runs(
+        context,
+        run.question,
+        {run.method: config},
+        model=run.model,
+        profile=run.profile,
+        seed=run.seed,
+        overflow=run.overflow,
+    )
+    return new
+
+
 def snapshots(context: Context, run_ids: Sequence[str]) -> list[Snapshot]:
     """The runs that this program carries out or has just carried out, now."""
     found = (context.engine.snapshot(run_id) for run_id in run_ids)
@@ -148,8 +176,8 @@ def stop(context: Context, run_ids: Sequence[str]) -> int:
     return sum(context.engine.stop(run_id) for run_id in run_ids)
 
 
-def load_view(context: Context, run_id: str) -> View:
-    """A run from the store with what its page needs; UnknownRun if there is none."""
+def load_view(context: Context, run_id: str, before: str = "") -> View:
+    """A run from the store with what its page needs; UnknownRun if there is none. ``before``: an earlier run's id."""
     run = context.store.runs.get(run_id)
     if run.error is not None:
         shown = run.error.model_copy(update={"message": error_sentence(run.error, run.id)})
@@ -163,7 +191,17 @@ def load_view(context: Context, run_id: str) -> View:
         correct=correctness(run),
         vanilla=_vanilla(context, run),
         gold_reached=_gold_reached(run),
+        before=_before(context, run, before) if before else None,
     )
+
+
+def _before(context: Context, run: RunResult, run_id: str) -> RunResult | None:
+    """The run of this id, if it can be set against ``run``: the same method on the same question and documents."""
+    try:
+        found = context.store.runs.get(run_id)
+    except UnknownRun:
+        return None
+    return found if (found.method, found.question) == (run.method, run.question) else None
 
 
 def title_of(method: str) -> str:

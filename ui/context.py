@@ -9,6 +9,7 @@ from mdqa.backends.base import Backend
 from mdqa.backends.catalog import MODELS, ModelCard
 from mdqa.backends.catalog import card as catalog_card
 from mdqa.backends.loading import SCRIPTED, default_model, load_backend
+from mdqa.backends.remembering import remembering
 from mdqa.calibration import builtin_profiles, find_profile
 from mdqa.methods.base import Encoder
 from mdqa.records import Profile
@@ -52,9 +53,10 @@ def open_context(settings: Settings) -> Context:
     store = Store.open(settings.database)
 
     def make_backend(model: str, progress: Callable[[str, float | None], None]) -> Backend:
-        return load_backend(
+        backend = load_backend(
             model, device=settings.device, dtype=settings.dtype, cache=settings.cache, progress=progress
         )
+        return remembering(backend)
 
     def profile_of(method: str, model: str, name: str) -> Profile | None:
         return find_profile(method, model, name, store.profiles.list())

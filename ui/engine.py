@@ -1,7 +1,8 @@
 """The one worker of a running program: holds the loaded model and takes jobs in the order in which they come.
 
-A job is "load this model" or "carry out this run". Runs belong to the engine and not to a browser page: they go on
-and are stored when the page is closed. One model is loaded at a time; a run that wants another one exchanges it.
+A job is "load this model", "carry out this run" or "calibrate". Jobs belong to the engine and not to a browser page:
+they go on and what they give is stored when the page is closed. One model is loaded at a time; a job that wants
+another one exchanges it.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol
 
 from mdqa.backends.base import Backend, Capability
-from mdqa.errors import ConfigError, MdqaError, ModelError, StorageError
+from mdqa.errors import ConfigError, MdqaError, ModelError, OutputError, StorageError
 from mdqa.methods.base import Encoder, Tools
-from mdqa.records import Profile, RunError, RunResult, RunStatus
+from mdqa.records import Profile, RunError, RunStatus
 from mdqa.run import begin, run_one
-from mdqa.scoring.answers import best_subspan_em
 from mdqa.trace import SCREEN_ONLY, BaseEvent
 from storage.store import Store
-from ui.following import LiveRun, Order
+from ui.calibrating import CalibrationOrder, LiveCalibration
+from ui.following import LiveRun, Order, correctness, unbegun
+from ui.views.calibration import CalibrationState
 from ui.views.live import Snapshot
 from ui.views.models import ModelStatus
 
 log = logging.getLogger("mdqa.ui")
 
-REMEMBERED_RUNS = 64
-"""Ended runs whose last snapshot stays in memory; older ones are read from the store."""
+REMEMBERED = 64
+"""Ended jobs whose last snapshot stays in memory; older runs are read from the store."""
 
 
 class MakeBackend(Protocol):
@@ -46,6 +47,10 @@ class LoadJob:
     """Load a model so that it is there when the first run comes."""
 
     model: str
+
+
+Job = LiveRun | LiveCalibration
+"""What people ask for and follow."""
 
 
 class Engine:
@@ -67,9 +72,9 @@ class Engine:
         self._find_profile = find_profile
         self._limit = queue
         self._changed = threading.Condition()
-        self._waiting: deque[LoadJob | LiveRun] = deque()
-        self._runs: OrderedDict[str, LiveRun] = OrderedDict()
-        self._working: LoadJob | LiveRun | None = None
+        self._waiting: deque[LoadJob | Job] = deque()
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._working: LoadJob | Job | None = None
         self._backend: Backend | None = None
         self._backend_use = threading.Lock()
         self._loaded = ""
@@ -88,13 +93,13 @@ class Engine:
         """Stop the work that is going on, free the model, and keep what still waited as interrupted."""
         with self._changed:
             self._closing = True
-            for run in self._runs.values():
-                run.cancel.cancel()
-            waiting = [job for job in self._waiting if isinstance(job, LiveRun)]
+            for job in self._jobs.values():
+                job.cancel.cancel()
+            waiting = [job for job in self._waiting if not isinstance(job, LoadJob)]
             self._waiting.clear()
             self._changed.notify_all()
-        for run in waiting:
-            self._end_unbegun(run, "interrupted")
+        for job in waiting:
+            self._end_unbegun(job, "interrupted")
         self._thread.join(timeout)
 
     @property
@@ -136,46 +141,62 @@ class Engine:
 
     def submit(self, order: Order) -> str:
         """Put a run in line; ConfigError when the line is full."""
+        return self._put(LiveRun(order))
+
+    def calibrate(self, order: CalibrationOrder) -> str:
+        """Put a calibration in line; ConfigError when the line is full or the same profile is being made already."""
         with self._changed:
-            waiting = sum(isinstance(job, LiveRun) for job in self._waiting)
+            for state in self.calibrations():
+                same = (state.title, state.model, state.name) == (order.title, order.model, order.name)
+                if same and not state.finished:
+                    raise ConfigError(f"a profile {order.name!r} is being made already; wait for it or stop it first")
+            return self._put(LiveCalibration(order))
+
+    def _put(self, job: Job) -> str:
+        with self._changed:
+            waiting = sum(not isinstance(other, LoadJob) for other in self._waiting)
             if waiting >= self._limit:
                 raise ConfigError(f"{waiting} runs are waiting already; try again when some are done")
-            run = LiveRun(order)
-            self._runs[order.run_id] = run
-            self._waiting.append(run)
+            self._jobs[job.order.run_id] = job
+            self._waiting.append(job)
             self._forget()
             self._changed.notify_all()
-        return order.run_id
+        return job.order.run_id
 
     def stop(self, run_id: str) -> bool:
-        """Ask a run to stop; False if it is not known here or has ended."""
+        """Ask a run or a calibration to stop; False if it is not known here or has ended."""
         with self._changed:
-            run = self._runs.get(run_id)
-            if run is None or run.snapshot().finished:
+            job = self._jobs.get(run_id)
+            if job is None or job.snapshot().finished:
                 return False
-            run.cancel.cancel()
-            waited = run in self._waiting
+            job.cancel.cancel()
+            waited = job in self._waiting
             if waited:
-                self._waiting.remove(run)
+                self._waiting.remove(job)
         if waited:
-            self._end_unbegun(run, "cancelled")
+            self._end_unbegun(job, "cancelled")
         return True
 
     def snapshot(self, run_id: str) -> Snapshot | None:
         """The run now; None if this program has not carried it out lately."""
         with self._changed:
-            run = self._runs.get(run_id)
-            if run is None:
-                return None
-            place = 0
-            if run in self._waiting:
-                place = list(self._waiting).index(run) + (self._working is not None)
-            return run.snapshot(place)
+            job = self._jobs.get(run_id)
+            return job.snapshot(self._place(job)) if isinstance(job, LiveRun) else None
+
+    def calibrations(self) -> list[CalibrationState]:
+        """The calibrations that wait, work or have ended lately, the newest first."""
+        with self._changed:
+            found = [job for job in self._jobs.values() if isinstance(job, LiveCalibration)]
+            return [job.snapshot(self._place(job)) for job in reversed(found)]
+
+    def _place(self, job: Job) -> int:
+        """How many jobs come before this one: 0 when it works or has ended."""
+        return list(self._waiting).index(job) + (self._working is not None) if job in self._waiting else 0
 
     def _forget(self) -> None:
-        ended = [key for key, run in self._runs.items() if run.snapshot().finished]
-        for key in ended[: max(0, len(self._runs) - REMEMBERED_RUNS)]:
-            del self._runs[key]
+        ended = [key for key, job in self._jobs.items() if job.snapshot().finished]
+        for key in ended[: max(0, len(self._jobs) - REMEMBERED)]:
+            del self._jobs[key]
 
     def _work(self) -> None:
         while True:
@@ -189,20 +210,22 @@ class Engine:
             try:
                 if isinstance(job, LoadJob):
                     self._ready(job.model)
+                elif isinstance(job, LiveCalibration):
+                    self._calibrate(job)
                 else:
                     self._carry_out(job)
             except MdqaError as problem:
                 log.warning("%s", problem)
-                if isinstance(job, LiveRun):
-                    ours = not isinstance(problem, StorageError)  # those name paths of the server
+                if not isinstance(job, LoadJob):
+                    ours = not isinstance(problem, StorageError | OutputError)  # those name paths of the server
                     job.end("failed", str(problem) if ours else _reference(job.order.run_id))
             except Exception:
                 log.exception("a job failed")
-                if isinstance(job, LiveRun):
+                if not isinstance(job, LoadJob):
                     job.end("failed", _reference(job.order.run_id))
         self._unload()
 
-    def _ready(self, model: str, run: LiveRun | None = None) -> Backend:
+    def _ready(self, model: str, job: Job | None = None) -> Backend:
         """The backend of this model, loaded now if need be; ModelError if it cannot be had."""
         if self._backend is not None and self._loaded == model:
             self._say(ModelStatus("ready", model, self._model.text if self._model.phase == "ready" else ""))
@@ -211,9 +234,9 @@ class Engine:
 
         def progress(words: str, fraction: float | None = None) -> None:
             self._say(ModelStatus("loading", model, words, fraction))
-            if run is not None:
+            if job is not None:
                 share = f" ({fraction:.0%})" if fraction is not None else ""
-                run.preparing(f"{model}: {words}{share}")
+                job.preparing(f"{model}: {words}{share}")
 
         progress("getting ready", None)
         reference = uuid.uuid4().hex[:8]
@@ -243,6 +266,12 @@ class Engine:
     def _say(self, status: ModelStatus) -> None:
         with self._changed:
             self._model = status
+
+    def _calibrate(self, job: LiveCalibration) -> None:
+        backend = self._ready(job.order.model, job)
+        job.preparing("")
+        with self._backend_use:
+            job.work(Tools(backend, self._shared_encoder), self._store)
 
     def _carry_out(self, run: LiveRun) -> None:
         order = run.order
@@ -288,13 +317,14 @@ class Engine:
             self._encoder = self._new_encoder()
         return self._encoder
 
-    def _end_unbegun(self, run: LiveRun, status: RunStatus) -> None:
-        """A run that waited and will not begin is kept, because its address has been given out."""
-        try:
-            self._keep(run.order, status)
-        except MdqaError as problem:
-            log.warning("run %s could not be kept: %s", run.order.run_id, problem)
-        run.end(status)
+    def _end_unbegun(self, job: Job, status: RunStatus) -> None:
+        """A job that waited will not begin. A run is kept all the same, because its address has been given out."""
+        if isinstance(job, LiveRun):
+            try:
+                self._keep(job.order, status)
+            except MdqaError as problem:
+                log.warning("run %s could not be kept: %s", job.order.run_id, problem)
+        job.end(status)
 
     def _refuse(self, run: LiveRun, problem: MdqaError) -> None:
         """A run whose model cannot be had is kept as failed, so that its address says why."""
@@ -303,28 +333,9 @@ class Engine:
 
     def _keep(self, order: Order, status: RunStatus, error: RunError | None = None) -> None:
         """Store a run that did no work."""
-        result = RunResult(
-            id=order.run_id,
-            question=order.item,
-            method=order.method,
-            model=order.model,
-            backend="",
-            status="running",
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            seed=order.seed,
-            config=order.config.model_dump(mode="json"),
-            profile=order.profile,
-            overflow=order.overflow,
-        )
+        result = unbegun(order)
         self._store.runs.begin(result)
         self._store.runs.finish(result.model_copy(update={"status": status, "error": error}), ())
-
-
-def correctness(run: RunResult) -> bool | None:
-    """Whether the answer contains an expected one (best-subspan EM); None if none is known or the run failed."""
-    if not run.question.answers or run.status != "ok":
-        return None
-    return best_subspan_em(run.answer, run.question.answers) > 0
 
 
 def _reference(run_id: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from mdqa.cancellation import CancelToken
 from mdqa.errors import MdqaError
-from mdqa.records import Cost, DocumentScore, Overflow, Question, RunError, RunStatus
+from mdqa.records import Cost, DocumentScore, Overflow, Question, RunError, RunResult, RunStatus
+from mdqa.scoring.answers import best_subspan_em
 from mdqa.trace import (
     BaseEvent,
     ModelCall,
@@ -125,6 +127,30 @@ class LiveRun:
             if self._stages[index].name == name and self._stages[index].seconds is None:
                 self._stages[index] = replace(self._stages[index], **changes)
                 return
+
+
+def unbegun(order: Order) -> RunResult:
+    """The record of a run that did no work."""
+    return RunResult(
+        id=order.run_id,
+        question=order.item,
+        method=order.method,
+        model=order.model,
+        backend="",
+        status="running",
+        created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        seed=order.seed,
+        config=order.config.model_dump(mode="json"),
+        profile=order.profile,
+        overflow=order.overflow,
+    )
+
+
+def correctness(run: RunResult) -> bool | None:
+    """Whether the answer contains an expected one (best-subspan EM); None if none is known or the run failed."""
+    if not run.question.answers or run.status != "ok":
+        return None
+    return best_subspan_em(run.answer, run.question.answers) > 0
 
 
 def error_sentence(error: RunError, run_id: str) -> str:

@@ -18,6 +18,7 @@ TITLE = "mdqa · multi-document question answering"
 TABS = (
     ("ask", "Ask", "ui.tabs.ask"),
     ("history", "History", "ui.tabs.history"),
+    ("profiles", "Profiles", "ui.tabs.profiles"),
 )
 """Id (also ``?tab=``), title and module of every tab; the module has ``build(context, page, tab)``."""
 

@@ -138,14 +138,23 @@ def open_backend(args: argparse.Namespace, settings: Settings) -> Backend:
 
 
 def make_tools(backend: Backend, profile: Profile | None = None) -> Tools:
-    """The tools of a run: the backend, the packaged sentence encoder (loaded when first asked for) and the profile."""
+    """The tools of a run: the backend, the profile, and sentence encoders, each loaded when first asked for.
 
-    def encoder() -> Encoder:
+    An encoder that the person names runs where the model runs and may be fetched.
+    """
+
+    def packaged() -> Encoder:
         from mdqa.retrieval.dense import MiniLMEncoder  # noqa: PLC0415 (loads weights)
 
         return MiniLMEncoder()
 
-    return Tools(backend=backend, make_encoder=encoder, profile=profile)
+    def named(name: str) -> Encoder:
+        from mdqa.retrieval.dense import SentenceEncoder  # noqa: PLC0415 (loads weights)
+
+        print(f"loading the sentence encoder {one_line(name)}", file=sys.stderr, flush=True)
+        return SentenceEncoder(name, device=getattr(backend, "device", "cpu"), local_only=False)
+
+    return Tools(backend=backend, make_encoder=packaged, profile=profile, load_encoder=named)
 
 
 def choose_profile(method: str, model: str, name: str, stored: Sequence[Profile]) -> Profile | None:

@@ -1,7 +1,11 @@
-"""Check our metrics against recorded cases of the official scripts.
+"""Score result files, or check our metrics against recorded cases of the official scripts.
 
-FILE holds JSON lines with metric, prediction, answers and expected. Every mismatch is printed; exit status 1 if there
-is one.
+--results FILE [FILE ...] scores the result lines of answer against the questions of --input: one JSON line per file to
+--output, with SubEM, F1, EM, gold recall per stage and median costs, each mean with its 95% bootstrap interval; with
+several files also the paired difference to the first. The same as a table goes to standard error.
+
+--cases FILE holds JSON lines with metric, prediction, answers and expected. Every mismatch is printed; exit status 1 if
+there is one.
 """
 
 from __future__ import annotations
@@ -10,18 +14,56 @@ import argparse
 import sys
 from pathlib import Path
 
+from mdqa.commands.options import check_output, questions_in, write_lines
+from mdqa.commands.results import input_digest
+from mdqa.errors import ConfigError, InputError
+from mdqa.registry import READERS
+from mdqa.reporting import read_lines, reports, table
 from mdqa.scoring.cases import check_cases
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("--cases", type=Path, required=True, metavar="FILE", help="metric cases")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--results", type=Path, nargs="+", metavar="FILE", help="result files of answer")
+    what.add_argument("--cases", type=Path, metavar="FILE", help="metric cases")
+    parser.add_argument("--input", type=Path, metavar="FILE", help="with --results: the questions that were answered")
+    parser.add_argument("--format", default="auto", choices=("auto", *READERS), help="the format of --input")
+    parser.add_argument("--output", metavar="FILE", help="with --results: JSON lines (default: standard output)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the cases."""
+    """Score the results or check the cases."""
+    if args.results is None:
+        if args.input or args.output:
+            raise ConfigError("--input and --output belong to --results; --cases needs neither")
+        return _check(args.cases)
+    if args.input is None:
+        raise ConfigError("--results needs --input FILE: the questions that were answered, with their answers")
+    output = args.output or "-"
+    if output != "-":
+        for source in (*args.results, args.input):
+            check_output(Path(output), source)
+    if len({path.resolve() for path in args.results}) < len(args.results):
+        raise ConfigError("--results names a file twice")
+    questions = {item.id: item for item in questions_in(args.input, args.format, "all", None)}
+    files = {str(path): read_lines(_lines(path), questions, input_digest, file=str(path)) for path in args.results}
+    rows = reports(files)
+    write_lines(rows, output)
+    print(table(rows), file=sys.stderr)
+    return 0
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", place=str(path)) from None
+
+
+def _check(cases: Path) -> int:
     mismatches = 0
-    for mismatch in check_cases(args.cases):
+    for mismatch in check_cases(cases):
         print(mismatch)
         mismatches += 1
     print(f"{mismatches} mismatches" if mismatches else "all cases agree", file=sys.stderr)

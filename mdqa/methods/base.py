@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -26,6 +26,7 @@ from mdqa.records import (
     Profile,
     Question,
 )
+from mdqa.retrieval.dense import PACKAGED_MODEL
 
 
 class MethodConfig(BaseModel):
@@ -40,7 +41,7 @@ class MethodConfig(BaseModel):
         return max((int(getattr(self, name)) for name in names), default=0)
 
     @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> MethodConfig:
+    def parse(cls, values: Mapping[str, Any]) -> Self:
         """Options from names and values (strings are read as the field's type); ConfigError names the field."""
         try:
             return cls.model_validate(dict(values))
@@ -64,21 +65,42 @@ class Encoder(Protocol):
 
 @dataclass
 class Tools:
-    """What a method may use: a backend, an encoder made when first asked for, and a calibration profile."""
+    """What a method may use: a backend, sentence encoders made when first asked for, and a calibration profile.
+
+    ``make_encoder`` gives the usual encoder. ``load_encoder`` gives one that a person names, a folder or a Hugging
+    Face id; without it none can be named, as on a page, where it would make the server fetch what a stranger wants.
+    """
 
     backend: Backend
     make_encoder: Callable[[], Encoder] | None = None
     profile: Profile | None = None
-    _encoder: Encoder | None = field(default=None, repr=False)
+    load_encoder: Callable[[str], Encoder] | None = None
+    _encoders: dict[str, Encoder] = field(default_factory=dict, repr=False)
 
     @property
     def encoder(self) -> Encoder:
-        """The sentence encoder; CapabilityError if none was given."""
-        if self._encoder is None:
+        """The usual sentence encoder; CapabilityError if none was given."""
+        if "" not in self._encoders:
             if self.make_encoder is None:
                 raise CapabilityError("this method needs a sentence encoder and none was given")
-            self._encoder = self.make_encoder()
-        return self._encoder
+            self._encoders[""] = self.make_encoder()
+        return self._encoders[""]
+
+    def named_encoder(self, name: str) -> Encoder:
+        """The sentence encoder of this name, loaded once: the packaged one, or what ``load_encoder`` gives.
+
+        ConfigError for another than the packaged one where none can be named; ModelError if it cannot be loaded.
+        """
+        if name == PACKAGED_MODEL:
+            return self.encoder
+        if name not in self._encoders:
+            if self.load_encoder is None:
+                raise ConfigError(
+                    f"the sentence encoder {name!r} cannot be chosen here, only the one that is part of the program; "
+                    "others can be named on the command line: python -m mdqa answer --set encoder=FOLDER_OR_ID"
+                )
+            self._encoders[name] = self.load_encoder(name)
+        return self._encoders[name]
 
     @property
     def scoring(self) -> ScoringBackend:
@@ -114,6 +136,7 @@ class Method(ABC):
     uses_profile: ClassVar[bool] = False
     requires_profile: ClassVar[bool] = False
     without_profile: ClassVar[str] = ""  # what a person can do instead of calibrating, as the end of a sentence
+    controls: ClassVar[tuple[str, ...]] = ()  # options worth trying out on a result, see the page's "Run again with"
 
     def __init__(self, config: MethodConfig, tools: Tools) -> None:
         self.config = config

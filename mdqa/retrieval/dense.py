@@ -1,7 +1,8 @@
-"""Dense retrieval: cosine of sentence embeddings, computed on this machine without a network."""
+"""Dense retrieval: cosine of sentence embeddings, computed on this machine."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 from importlib import import_module
@@ -37,17 +38,18 @@ class SentenceEncoder:
         try:
             self._model: Any = library.SentenceTransformer(str(model), device=device, local_files_only=local_only)
         except Exception as error:  # the library lets through whatever transformers, torch or the hub raise
+            way_out = "download the model first" if local_only else "a Hugging Face id while there is a network"
             raise ModelError(
                 f"the sentence encoder {str(model)!r} cannot be loaded on {device!r} ({type(error).__name__}: "
                 f"{str(error).partition(chr(10))[0]}). "
-                "Give a folder with a sentence-transformers model, or download the model first."
+                f"Give a folder with a sentence-transformers model, or {way_out}."
             ) from None
         self._lock = threading.Lock()  # fast tokenizers cannot be used from two threads at once
 
     @property
     def max_tokens(self) -> int:
-        """The longest text it reads, in its own tokens (256 for all-MiniLM-L6-v2)."""
-        return int(self._model.max_seq_length)
+        """The longest text it reads, in its own tokens (256 for all-MiniLM-L6-v2); any length where it has no limit."""
+        return int(self._model.max_seq_length or sys.maxsize)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors (texts, dimensions), float32."""

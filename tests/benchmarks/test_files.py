@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mdqa.benchmarks.base import Loaded, load, load_bytes, read_questions
+from mdqa.benchmarks.base import SPLITS, Loaded, in_split, load, load_bytes, read_questions
 from mdqa.benchmarks.streams import MAX_RECORD
 from mdqa.errors import InputError
+from mdqa.records import Question
 
 
 def record(number: int = 1, **more: object) -> dict[str, object]:
@@ -366,3 +367,11 @@ def test_nothing_any_bytes_can_do_raises() -> None:
         for name in ("a.jsonl", "a.json", "a.csv", "a.jsonl.gz"):
             loaded = load_bytes(bytes(base), name)
             assert loaded.questions or loaded.errors
+
+
+def test_splits_share_nothing_and_lose_nothing() -> None:
+    items = [Question(id=f"q{i}", question="?") for i in range(200)]
+    parts = {split: [item.id for item in in_split(items, split)] for split in SPLITS}
+    assert parts["all"] == [item.id for item in items]
+    assert sorted(parts["calibration"] + parts["held-out"]) == sorted(parts["all"])
+    assert 60 < len(parts["calibration"]) < 140

@@ -102,6 +102,17 @@ def builtin_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -
     yield from serve(tmp_path_factory.mktemp("builtin"), "builtin")
 
 
+@pytest.fixture(scope="module")
+def tiny_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a tiny real model with random weights, read from a folder."""
+    from tests.tiny import tiny_model, tiny_tokenizer  # noqa: PLC0415 (imports torch)
+
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny_model("llama").save_pretrained(folder / "model")
+    tiny_tokenizer().save_pretrained(folder / "model")
+    yield from serve(folder, str(folder / "model"))
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """An installed Chromium; skipped with the way to get one where there is none."""

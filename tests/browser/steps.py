@@ -37,9 +37,20 @@ def run(page: Page, timeout: float) -> str:
     before = page.url
     page.locator("#mdqa-run").click()
     expect(page.locator(".mdqa-live, .mdqa-message").first).to_be_visible(timeout=5_000)
+    return _new_run(page, before, timeout)
+
+
+def run_again(page: Page, timeout: float) -> str:
+    """Press Run again under a result and wait for the new one; the id of the new run."""
+    before = page.url
+    page.locator("#mdqa-again").click()
+    return _new_run(page, before, timeout)
+
+
+def _new_run(page: Page, before: str, timeout: float) -> str:
     page.wait_for_function("before => location.href !== before", arg=before, timeout=timeout)
     (run_id,) = parse_qs(urlparse(page.url).query)["run"]
-    expect(page.locator(f'#mdqa-result a[href="?run={run_id}"]').first).to_be_visible(timeout=timeout)
+    expect(page.locator(f'#mdqa-result button[data-copy="?run={run_id}"]')).to_be_visible(timeout=timeout)
     return run_id
 
 

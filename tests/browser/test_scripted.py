@@ -63,6 +63,56 @@ def test_several_methods_at_once_share_an_address(page: Page, scripted_server: S
     expect(page.locator("#mdqa-run-choice")).to_be_visible(timeout=30_000)
 
 
+def test_options_are_changed_under_the_answer(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    steps.choose_methods(page, "CAFE")
+    first = steps.run(page, PATIENCE)
+    documents = page.locator("#mdqa-flow .mark.start").count()
+    delta, again = page.locator("#mdqa-rerun").get_by_label("Delta"), page.locator("#mdqa-again")
+    expect(page.locator("#mdqa-rerun").get_by_label("M1")).to_have_value("4")
+    delta.fill("-3")
+    again.click()
+    expect(page.locator("#mdqa-rerun .mdqa-message.bad")).to_contain_text("'delta'", timeout=20_000)
+    assert delta.input_value() == "-3" and f"run={first}" in page.url
+    delta.fill("9")
+    second = steps.run_again(page, PATIENCE)
+    assert second != first
+    change = page.get_by_test_id("change")
+    expect(change).to_contain_text("Delta 2.56495 → 9")
+    expect(change).to_contain_text("reused")
+    expect(delta).to_have_value("9")
+    assert steps.assert_result(page, "cafe", documents, PATIENCE)
+    steps.open_page(page, f"{scripted_server.url}/?run={second}")  # the new run's own address, from where it goes on
+    expect(delta).to_have_value("9", timeout=20_000)
+    page.locator("#mdqa-rerun").get_by_label("M1").fill("2")
+    page.locator("#mdqa-rerun").get_by_label("M1").press("Enter")
+    expect(page.get_by_test_id("change")).to_contain_text("M1 4 → 2", timeout=PATIENCE)
+    expect(page.locator("#mdqa-flow .mark.start")).to_have_count(documents)
+    steps.choose_methods(page, "Direct answering (No-Filter)")
+    steps.run(page, PATIENCE)
+    expect(page.locator("#mdqa-rerun")).to_be_hidden()
+
+
+def test_both_stages_of_cafe_are_seen(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    steps.choose_methods(page, "CAFE")
+    steps.run(page, PATIENCE)
+    heads = page.locator("#mdqa-flow text.head")
+    for title in ("Coarse filtering", "Fine steering"):
+        expect(heads.filter(has_text=title.split()[0]).first).to_be_visible()
+    result = page.locator("#mdqa-result")
+    steps.open_tab(page, "Heads")
+    for stage, rings in (("Coarse filtering", 4), ("Fine steering", 2)):
+        result.get_by_label("Attention map").click()
+        page.get_by_role("option", name=stage).first.click()
+        expect(page.locator("#mdqa-head-map .scatterlayer .points path")).to_have_count(rings, timeout=20_000)
+    steps.open_tab(page, "Documents")
+    expect(page.locator("#mdqa-documents .heat")).to_have_count(0)
+    result.get_by_label("Highlight in the text").click()
+    page.get_by_role("option", name="Fine steering").first.click()
+    expect(page.locator("#mdqa-documents .heat").first).to_be_visible(timeout=20_000)
+
+
 def test_the_first_sign_of_life_comes_within_a_second(page: Page, scripted_server: Server) -> None:
     steps.open_page(page, scripted_server.url)
     steps.choose_methods(page, "Direct answering (No-Filter)")

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from mdqa.__main__ import COMMANDS, main
-from mdqa.calibration import read_profile, write_profile
-from mdqa.commands.calibrate import typed_options
-from mdqa.commands.options import choose_profile, in_split, json_line, parse_set
+from mdqa.calibration import read_profile, typed_options, write_profile
+from mdqa.commands.options import choose_profile, json_line, parse_set
 from mdqa.errors import ConfigError, ProfileError
-from mdqa.records import Profile, Question
+from mdqa.records import Profile
 from mdqa.registry import CALIBRATIONS, METHODS, load, method_class
 from storage.export import export
 from storage.store import Store
@@ -219,14 +218,6 @@ def test_set_reads_lists_and_leaves_text() -> None:
             parse_set(bad)
 
 
-def test_splits_share_nothing_and_lose_nothing() -> None:
-    items = [Question(id=f"q{i}", question="?") for i in range(200)]
-    parts = {split: [item.id for item in in_split(iter(items), split)] for split in ("all", "calibration", "held-out")}
-    assert parts["all"] == [item.id for item in items]
-    assert sorted(parts["calibration"] + parts["held-out"]) == sorted(parts["all"])
-    assert 60 < len(parts["calibration"]) < 140
-
-
 def test_lines_survive_lone_surrogates() -> None:
     line = json_line({"text": "é \ud800"})
     assert "é" in line
@@ -236,7 +227,7 @@ def test_lines_survive_lone_surrogates() -> None:
 def test_calibration_options_get_their_types() -> None:
     cafe, madara = (load(CALIBRATIONS, name) for name in ("cafe", "madara"))
     assert typed_options(cafe, {"k1": "3", "shuffle": "false"}) == {"k1": 3, "shuffle": False}
-    assert typed_options(madara, {"max_questions": "3"}) == {"max_questions": "3"}  # its own config reads it
+    assert typed_options(madara, {"max_questions": "3"}) == {"max_questions": 3}
     for given in ({"k1": "many"}, {"nothing": "1"}, {"seed": "1"}):
         with pytest.raises(ConfigError, match=next(iter(given))):
             typed_options(cafe, given)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mdqa.backends.base import Backend
+from mdqa.backends.base import Attention, Backend
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.calibration import find_profile
 from mdqa.methods.base import Encoder
@@ -59,6 +61,20 @@ class WordEncoder:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+class SlowBackend(ScriptedBackend):
+    """A scripted backend whose passes for attention take a moment too."""
+
+    def __init__(self, model: str, delay: float) -> None:
+        super().__init__(model=model, delay_per_token=delay)
+        self.passes = 0
+
+    def attend(self, *arguments: Any, **options: Any) -> Attention:
+        """As :class:`ScriptedBackend` does, later."""
+        time.sleep(self._delay)
+        self.passes += 1
+        return super().attend(*arguments, **options)
+
+
 def open_scripted(folder: Path, *, delay: float = 0.0, queue: int = 32, start: bool = True) -> Context:
     """A context like ``ui.context.open_context`` makes, with a scripted backend that may be slowed down."""
     settings = Settings(model=SCRIPTED, database=folder / "runs.db", cache=folder / "cache", queue=queue)
@@ -67,7 +83,7 @@ def open_scripted(folder: Path, *, delay: float = 0.0, queue: int = 32, start: b
         store.profiles.save(profile, replace=True)
 
     def make_backend(model: str, progress: object) -> Backend:
-        return ScriptedBackend(model=model, delay_per_token=delay)
+        return SlowBackend(model, delay)
 
     def encoder() -> Encoder:
         return WordEncoder()

@@ -13,7 +13,7 @@ PAIRS = [
     (text, ground)
     for text, grounds in {
         "ink": ("paper", "paper-2", "accent-2", "warn-2", "bad-2"),
-        "ink-2": ("paper", "paper-2"),
+        "ink-2": ("paper", "paper-2", "accent-2"),
         "ink-3": ("paper", "paper-2"),
         "accent": ("paper", "accent-2"),
         "good": ("good-2",),

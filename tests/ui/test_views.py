@@ -360,3 +360,14 @@ def test_numbers_have_one_look() -> None:
     assert seconds(0.123) == "0.12 s"
     assert seconds(185) == "3 min 05 s"
     assert plain("<b>a & b</b>") == "‹b›a ＆ b‹/b›"
+
+
+def test_documents_that_attention_was_steered_towards_are_ringed() -> None:
+    plain = small_run()
+    last = plain.stages[-1]
+    scores = {d: DocumentScore(value=float(d == "d2")) for d in last.documents}
+    steered = plain.model_copy(
+        update={"stages": (*plain.stages[:-1], last.model_copy(update={"scores": {"steered": scores}}))}
+    )
+    assert evidence_flow(steered).count('class="towards"') == 1
+    assert "steered towards" in evidence_flow(steered) and "steered towards" not in evidence_flow(plain)

@@ -11,7 +11,7 @@ import gradio as gr
 from mdqa.errors import ConfigError
 from mdqa.methods.base import MethodConfig
 from ui.actions import MethodInfo, methods, read_config
-from ui.forms import FormField, spelled
+from ui.components.option_box import option_box
 from ui.guard import QUIET, guarded
 from ui.views.markup import element, escape, text
 
@@ -67,7 +67,7 @@ def build_method_picker() -> MethodPicker:
     for info in infos:
         label = f"{info.title}: options"
         with gr.Accordion(label, open=False, visible=info.name in first, elem_classes="mdqa-form") as panel:
-            forms[info.name] = {field.name: _component(field) for field in info.fields}
+            forms[info.name] = {field.name: option_box(field) for field in info.fields}
             if not info.fields:
                 gr.HTML(text("p", "This method has no options.", "mdqa-note"), apply_default_css=False)
         panels.append(panel)
@@ -83,25 +83,3 @@ def _summaries(infos: Sequence[MethodInfo], names: Sequence[str]) -> str:
     chosen = [info for info in infos if info.name in names]
     rows = (element("li", text("strong", info.title) + " " + escape(info.summary)) for info in chosen)
     return element("ul", "".join(rows), "mdqa-summaries")
-
-
-def _component(field: FormField) -> Any:
-    """The Gradio component of an option; empty means "not set" where the option may be."""
-    label, info = field.label, field.help or None
-    if field.kind == "switch":
-        return gr.Checkbox(bool(field.default), label=label, info=info)
-    if field.kind == "choice":
-        choices = [(spelled(choice), choice) for choice in field.choices]
-        return gr.Dropdown(choices, value=field.default, label=label, info=info)
-    if field.kind in ("whole", "number"):
-        whole = field.kind == "whole"
-        return gr.Number(
-            field.default,
-            label=label,
-            info=info,
-            precision=0 if whole else None,
-            minimum=field.low,
-            maximum=field.high,
-            step=1 if whole else 0.05,
-        )
-    return gr.Textbox("" if field.default is None else str(field.default), label=label, info=info, max_length=1000)

@@ -24,6 +24,7 @@ AUTOMATIC = ""
 class ModelPicker:
     """The components of step 3."""
 
+    context: Context
     model: gr.Dropdown
     status: gr.HTML
     timer: gr.Timer
@@ -35,6 +36,12 @@ class ModelPicker:
     def inputs(self) -> set[Any]:
         """Everything a handler needs to know the model and how to run."""
         return {self.model, self.profile, self.overflow, self.seed}
+
+    def profiles_now(self, model: str, chosen: str) -> Any:
+        """The profile picker with what is stored now; the choice stays if it is still there."""
+        choices = _profile_choices(self.context, model)
+        kept = chosen if chosen in {value for _, value in choices} else AUTOMATIC
+        return gr.Dropdown(choices=choices, value=kept)
 
 
 def build_model_picker(context: Context) -> ModelPicker:
@@ -71,7 +78,7 @@ def build_model_picker(context: Context) -> ModelPicker:
 
     model.change(guarded(choose), model, [card, profile], **QUIET)
     timer.tick(guarded(look), None, [status, timer], **QUIET)
-    return ModelPicker(model, status, timer, profile, overflow, seed)
+    return ModelPicker(context, model, status, timer, profile, overflow, seed)
 
 
 def _profile_choices(context: Context, model: str) -> list[tuple[str, str]]:

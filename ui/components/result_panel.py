@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import gradio as gr
 from mdqa.errors import InputError
 from mdqa.records import AttentionMap, Head
 from ui.actions import View, load_view
+from ui.components.rerun import Rerun, build_rerun
 from ui.context import Context
 from ui.guard import QUIET, guarded
 from ui.views.documents import document_cards, token_heat
@@ -19,19 +20,21 @@ from ui.views.heads import head_distribution, head_map, heads_by_document, heads
 from ui.views.markup import plain
 from ui.views.prompts import PAGE, prompt_list
 from ui.views.routing import decisions
-from ui.views.summary import result_head
+from ui.views.summary import change_line, result_head
 
 KEY_SENTENCES = ""
 
 
 @dataclass(frozen=True)
 class ResultPanel:
-    """The components of a result; ``show`` fills them for a run id."""
+    """The components of a result; ``show`` fills them for a run id. ``before``: earlier runs' ids by later ones'."""
 
     context: Context
     box: gr.Column
     run: gr.Radio
+    before: gr.State
     head: gr.HTML
+    rerun: Rerun
     flow: gr.HTML
     highlight: gr.Dropdown
     cards: gr.HTML
@@ -51,6 +54,7 @@ class ResultPanel:
         """What :meth:`show` fills, in its order."""
         return [
             self.head,
+            *self.rerun.outputs,
             self.flow,
             self.highlight,
             self.cards,
@@ -66,9 +70,9 @@ class ResultPanel:
             self.prompts,
         ]
 
-    def show(self, run_id: str) -> list[Any]:
+    def show(self, run_id: str, before: Mapping[str, str] | None = None) -> list[Any]:
         """Values for :attr:`outputs`; MdqaError if there is no such run."""
-        view = load_view(self.context, run_id)
+        view = load_view(self.context, run_id, (before or {}).get(run_id, ""))
         run = view.run
         return [
             result_head(
@@ -77,7 +81,9 @@ class ResultPanel:
                 correct=view.correct,
                 vanilla=view.vanilla,
                 retrieved=view.gold_reached,
+                change=change_line(view.before, run) if view.before is not None else "",
             ),
+            *self.rerun.show(run),
             evidence_flow(run),
             gr.Dropdown(choices=_highlights(view), value=KEY_SENTENCES, visible=len(_highlights(view)) > 1),
             document_cards(run, view.calls_by_index),
@@ -183,7 +189,9 @@ def build_result_panel(context: Context) -> ResultPanel:
     """Lay out and wire a result; it is invisible until a run is shown."""
     with gr.Column(visible=False, elem_id="mdqa-result") as box:
         run = gr.Radio([], label="Run", visible=False, elem_id="mdqa-run-choice")
+        before = gr.State({})
         head = gr.HTML(apply_default_css=False)
+        rerun = build_rerun()
         with gr.Tabs(elem_classes="mdqa-result-tabs"):
             with gr.Tab("Flow", id="flow"):
                 flow = gr.HTML(apply_default_css=False, elem_id="mdqa-flow")
@@ -207,7 +215,9 @@ def build_result_panel(context: Context) -> ResultPanel:
         context,
         box,
         run,
+        before,
         head,
+        rerun,
         flow,
         highlight,
         cards,
@@ -233,8 +243,8 @@ def _plot(name: str) -> gr.Plot:
 def _wire(panel: ResultPanel) -> None:
     context = panel.context
 
-    def choose_run(run_id: str) -> list[Any]:
-        return panel.show(run_id)
+    def choose_run(run_id: str, before: Mapping[str, str]) -> list[Any]:
+        return panel.show(run_id, before)
 
     def choose_highlight(run_id: str, value: str) -> str:
         view = load_view(context, run_id)
@@ -271,7 +281,7 @@ def _wire(panel: ResultPanel) -> None:
 
     run, chosen_map = panel.run, panel.map
     after_map = [panel.document, panel.layers, panel.by_document, panel.one_head, panel.distribution]
-    run.input(guarded(choose_run), run, panel.outputs, **QUIET)
+    run.input(guarded(choose_run), [run, panel.before], panel.outputs, **QUIET)
     panel.highlight.input(guarded(choose_highlight), [run, panel.highlight], panel.cards, **QUIET)
     chosen_map.input(guarded(choose_map), [run, chosen_map], after_map, **QUIET)
     panel.document.input(guarded(choose_document), [run, chosen_map, panel.document], panel.layers, **QUIET)

@@ -12,7 +12,7 @@ import gradio as gr
 
 from mdqa.errors import ConfigError, MdqaError
 from storage.runs import UnknownRun
-from ui.actions import LOOK_EVERY, load_view, obstacles, run_id_from, snapshots, start_runs, stop, title_of
+from ui.actions import LOOK_EVERY, load_view, obstacles, run_again, run_id_from, snapshots, start_runs, stop, title_of
 from ui.components.method_picker import build_method_picker
 from ui.components.model_picker import build_model_picker
 from ui.components.question_input import build_question_input
@@ -47,10 +47,10 @@ watch("value", () => {
   if (!address || address === shown) return;
   shown = address;
   history.replaceState(null, "", address);
-  if (innerWidth < 900) element.scrollIntoView({ block: "start" });
+  if (innerWidth < 900 || element.getBoundingClientRect().top < 0) element.scrollIntoView({ block: "start" });
 });
 """
-"""Puts the address of the run that is shown into the address bar and, on a narrow page, the run into view."""
+"""Puts the address of the run that is shown into the address bar and the run into view where it is not."""
 
 
 def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
@@ -67,7 +67,7 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         with gr.Column(scale=3, min_width=320, elem_classes="mdqa-output"):
             live = gr.HTML(WELCOME, apply_default_css=False, js_on_load=SET_ADDRESS, elem_id="mdqa-live")
             panel = build_result_panel(context)
-    running = gr.State([])
+    running, fresh = gr.State([]), gr.State([])  # the runs on the page; those to be drawn after "Run again"
 
     controls = [live, panel.box, running, run, halt]
     asked = {*question.inputs, *methods.inputs, *model.inputs}
@@ -90,24 +90,41 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         async for update in watch(ids):
             yield update
 
-    async def watch(ids: list[str]) -> AsyncIterator[list[Any]]:
-        """Looks without holding a thread, so that many people can watch at once."""
-        before, now = "", snapshots(context, ids)
+    async def watch(ids: list[str], beside: Sequence[str] = (), before: str = "") -> AsyncIterator[list[Any]]:
+        """Looks without holding a thread, so that many people can watch at once.
+
+        ``beside``: finished runs that stay in the panel; ``before``: the run that the first one is set against.
+        """
+        all_ids = [*ids, *beside]
+        drawn, now = "", snapshots(context, ids)
         while not all(snapshot.finished for snapshot in now):
-            drawn = _with_address(live_panel(now), ids)
-            if drawn != before:
-                yield [drawn, gr.skip(), ids, *_buttons(busy=True)]
-            before = drawn
+            last, drawn = drawn, _with_address(live_panel(now), all_ids, before)
+            if drawn != last:
+                yield [drawn, gr.skip(), all_ids, *_buttons(busy=True)]
             await asyncio.sleep(LOOK_EVERY)
             now = snapshots(context, ids)
-        yield [_with_address(live_panel(now), ids), gr.skip(), ids, *_buttons(busy=False)]
+        yield [_with_address(live_panel(now), all_ids, before), gr.skip(), all_ids, *_buttons(busy=False)]
 
-    def show(ids: Sequence[str]) -> list[Any]:
+    async def again(values: Mapping[Any, Any]) -> AsyncIterator[list[Any]]:
+        """The run in front once more with what was changed under its answer; it takes the old one's place."""
+        old, before = values[panel.run], values[panel.before]
+        try:
+            changes = panel.rerun.changes(load_view(context, old).run, values)
+            new = run_again(context, old, changes)
+        except Exception as problem:  # whatever it is, what was typed must not be lost
+            yield [*(gr.skip() for _ in controls), message(explained(problem), "bad"), [], gr.skip()]
+            return
+        beside = [run_id for run_id in values[running] if run_id != old]
+        yield [gr.skip(), gr.Column(visible=False), [new, *beside], *_buttons(busy=True), "", [], gr.skip()]
+        async for update in watch([new], beside, old):
+            yield [*update, "", [new, *beside], {**before, new: old}]
+
+    def show(ids: Sequence[str], before: Mapping[str, str]) -> list[Any]:
         """The finished runs, the first one in front; nothing where the start was refused."""
         titles = _titles(context, ids)
         if not titles:
             return [gr.skip() for _ in shown]
-        return [gr.Column(visible=True), run_choices(titles), *panel.show(titles[0][1])]
+        return [gr.Column(visible=True), run_choices(titles), *panel.show(titles[0][1], before)]
 
     def press_stop(ids: Sequence[str]) -> Any:
         stop(context, ids)
@@ -122,33 +139,46 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
 
     async def open_page(request: gr.Request) -> AsyncIterator[list[Any]]:
         """The run (or runs, parted by commas) of the address; goes on watching one that is still working."""
-        given = str(dict(request.query_params).get("run", ""))
+        address = dict(request.query_params)
+        given = str(address.get("run", ""))
         if not given:
-            yield [gr.skip() for _ in controls]
+            yield [gr.skip() for _ in [*controls, panel.before]]
             return
         try:
             ids = [run_id_from(part) for part in re.split(r"[,\s]+", given) if part][:MAX_SHOWN_RUNS]
             if not ids:
                 raise UnknownRun("the address names no run")
-            active = [snapshot.run_id for snapshot in snapshots(context, ids) if not snapshot.finished]
-            if active:
-                async for update in watch(ids):
-                    yield update
+            earlier = ""
+            with suppress(UnknownRun):  # a run that is gone, or never was, has nothing to be set against
+                earlier = run_id_from(address.get("before"))
+            before = {ids[0]: earlier} if earlier else {}
+            if any(not snapshot.finished for snapshot in snapshots(context, ids)):
+                async for update in watch(ids, before=earlier):
+                    yield [*update, before]
             else:
                 for run_id in ids:
                     load_view(context, run_id)
-                yield [_with_address("", ids), gr.skip(), ids, *_buttons(busy=False)]
+                yield [_with_address("", ids, earlier), gr.skip(), ids, *_buttons(busy=False), before]
         except MdqaError as problem:
-            yield [message(explained(problem), "bad"), gr.skip(), [], *_buttons(busy=False)]
+            yield [message(explained(problem), "bad"), gr.skip(), [], *_buttons(busy=False), {}]
 
     shown = [panel.box, panel.run, *panel.outputs]
     started = run.click(guarded(start), asked, controls, **QUIET)
-    started.then(guarded(show), running, shown, **QUIET).then(
+    started.then(guarded(show), [running, panel.before], shown, **QUIET).then(
         lambda: model_status(context.engine.model_status), None, model.status, **QUIET
     )
     halt.click(guarded(press_stop), running, halt, **QUIET)
-    opened = page.load(guarded(open_page), None, controls, **QUIET)
-    opened.then(guarded(show), running, shown, **QUIET)
+    opened = page.load(guarded(open_page), None, [*controls, panel.before], **QUIET)
+    opened.then(guarded(show), [running, panel.before], shown, **QUIET)
+    repeated = gr.on(
+        panel.rerun.triggers,
+        guarded(again),
+        {panel.run, panel.before, running, *panel.rerun.inputs},
+        [*controls, panel.rerun.problem, fresh, panel.before],
+        **QUIET,
+    )
+    repeated.then(guarded(show), [fresh, panel.before], shown, **QUIET)
+    gr.on([tab.select, page.load], guarded(model.profiles_now), [model.model, model.profile], model.profile, **QUIET)
     gr.on([methods.chosen.change, model.model.change, *methods.choices], guarded(warn), asked, warnings, **QUIET)
 
 
@@ -162,9 +192,10 @@ def _seed(value: object) -> int:
     return int(value)
 
 
-def _with_address(content: str, ids: Sequence[str]) -> str:
+def _with_address(content: str, ids: Sequence[str], before: str = "") -> str:
     """The live panel with the address of its runs, for the browser's address bar."""
-    return content + text("span", "", "mdqa-hidden", data_address="?run=" + ",".join(ids))
+    address = "?run=" + ",".join(ids) + (f"&before={before}" if before else "")
+    return content + text("span", "", "mdqa-hidden", data_address=address)
 
 
 def _titles(context: Context, ids: Sequence[str]) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 
 from mdqa.records import Document, RunResult, Stage
-from ui.views.ledger import final_stage
+from ui.views.ledger import STEERED, final_stage
 from ui.views.markup import count, details, element, empty, escape, short, table, text
 
 WIDTH = 730
@@ -21,16 +21,19 @@ class _Node:
     y: float
     kind: str  # start, kept, dropped, answer
     hover: str
+    ringed: bool = False
 
 
 def evidence_flow(run: RunResult) -> str:
     """The picture (SVG, hover gives the reason) and the same as a table for those who cannot use it."""
     if not run.stages:
         return empty("No stage has finished", "The picture appears as soon as the method has worked on documents.")
+    steering = any(STEERED in stage.scores for stage in run.stages)
+    ring = '<span class="key towards"></span>steered towards ' if steering else ""
     legend = (
         '<p class="mdqa-legend"><span class="key kept"></span>passed on <span class="key gold"></span>gold '
-        '(holds the evidence) <span class="key dropped">×</span>dropped <span class="hint">Hover or focus a mark '
-        "for the reason.</span></p>"
+        f'(holds the evidence) <span class="key dropped">×</span>dropped {ring}<span class="hint">Hover or focus a '
+        "mark for the reason.</span></p>"
     )
     return element("div", legend + _svg(run) + details("The same as a table", _table(run), "mdqa-more"), "mdqa-flow")
 
@@ -100,7 +103,9 @@ def _path(run: RunResult, index: int, document: Document, row: float, column: fl
             place, kind = len(stage.kept) + gone.index(document.id), "dropped"
             hover = f"{name}\n{stage.title}: dropped"
         hover += f"\n{short(reason, 240)}" if reason else ""
-        nodes.append(_Node(LEFT + position * column, TOP + row * place, kind, hover))
+        towards = stage.scores.get(STEERED, {}).get(document.id)
+        ringed = towards is not None and bool(towards.value)
+        nodes.append(_Node(LEFT + position * column, TOP + row * place, kind, hover, ringed))
     if last is not None and document.id in last.kept:
         place = last.kept.index(document.id)
         hover = f"{name}\nreached the answer as number {place + 1}"
@@ -133,6 +138,8 @@ def _mark(node: _Node, document: Document, row: float, number: int) -> str:
         inner = f'<circle r="{size:.1f}"/><path d="{cross}"/>'
     else:
         inner = f'<circle r="{size:.1f}"/>'
+        if node.ringed:
+            inner += f'<circle class="towards" r="{size + 2.4:.1f}"/>'
         if row >= 16:
             inner += f'<text dy="3.6" text-anchor="middle">{number}</text>'
     focus = ' tabindex="0"' if row >= 16 else ""

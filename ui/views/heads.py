@@ -77,35 +77,56 @@ def head_map(attention_map: AttentionMap, documents: Sequence[Document], documen
     """Layers (rows) by heads (columns), coloured by the mass on one document, retrieval heads ringed."""
     index = attention_map.documents.index(document_id)
     mass = attention_map.mass[:, :, index]  # (layers, heads)
-    name = _names(attention_map, documents)[index]
+    ringed = [head for head in attention_map.retrieval_heads if head[0] < mass.shape[0]]
+    return layers_by_heads(mass, ringed, what="mass", about=_names(attention_map, documents)[index])
+
+
+def layers_by_heads(
+    values: np.ndarray,
+    ringed: Sequence[Head],
+    *,
+    what: str,
+    about: str = "",
+    low: float = 0.0,
+    ranks: np.ndarray | None = None,
+) -> go.Figure:
+    """One number per head, (layers, heads), as a map from ``low`` up with some heads ringed.
+
+    ``what`` is said beside the colours and in the hover, with each head's rank if ``ranks`` is given; ``about`` is a
+    plain text at the hover's end.
+    """
+    place = "<br>rank %{customdata}" if ranks is not None else ""
     figure = go.Figure(
         go.Heatmap(
-            z=rounded(mass),
+            z=rounded(values),
+            customdata=None if ranks is None else ranks.tolist(),
             colorscale=SCALE,
-            zmin=0,
-            zmax=max(float(mass.max()), 1e-4),
-            colorbar=COLORBAR,
-            hovertemplate=f"layer %{{y}}, head %{{x}}<br>mass %{{z:.4f}}<extra>{name}</extra>",
+            zmin=low,
+            zmax=max(float(values.max()), low + 1e-4),
+            colorbar={**COLORBAR, "title": {"text": what}},
+            hovertemplate=f"layer %{{y}}, head %{{x}}<br>{what} %{{z:.4f}}{place}<extra>{about}</extra>",
             xgap=1,
             ygap=1,
         )
     )
-    ringed = [h for h in attention_map.retrieval_heads if h[0] < mass.shape[0]]
     if ringed:
+        known = [round(float(values[layer, head]), 4) for layer, head in ringed]
+        places = [0 if ranks is None else int(ranks[layer, head]) for layer, head in ringed]
+        words = f"{what} %{{customdata[0]}}" + ("<br>rank %{customdata[1]}" if ranks is not None else "")
         figure.add_trace(
             go.Scatter(
                 x=[head for _, head in ringed],
                 y=[layer for layer, _ in ringed],
                 mode="markers",
                 marker={"symbol": "circle-open", "size": 13, "color": RING, "line": {"width": 2.5}},
-                customdata=[round(float(mass[layer, head]), 4) for layer, head in ringed],
-                hovertemplate="retrieval head: layer %{y}, head %{x}<br>mass %{customdata}<extra></extra>",
+                customdata=list(zip(known, places, strict=True)),
+                hovertemplate=f"retrieval head: layer %{{y}}, head %{{x}}<br>{words}<extra></extra>",
             )
         )
-    height = int(min(max(15 * mass.shape[0] + 90, 240), 640))
+    height = int(min(max(15 * values.shape[0] + 90, 240), 640))
     _layout(figure, height, "head", "layer")
-    figure.update_xaxes(dtick=max(1, mass.shape[1] // 16), tick0=0)
-    figure.update_yaxes(dtick=max(1, mass.shape[0] // 15), tick0=0)
+    figure.update_xaxes(dtick=max(1, values.shape[1] // 16), tick0=0)
+    figure.update_yaxes(dtick=max(1, values.shape[0] // 15), tick0=0)
     return figure
 
 
@@ -139,7 +160,9 @@ def heads_by_document(attention_map: AttentionMap, documents: Sequence[Document]
             ygap=1,
         )
     )
-    _layout(figure, int(min(26 * len(heads) + 110, 560)), "document (number as given, in prompt order)", "head")
+    _layout(
+        figure, int(min(max(26 * len(heads) + 110, 200), 560)), "document (number as given, in prompt order)", "head"
+    )
     figure.update_xaxes(type="category", nticks=20)  # Plotly leaves out or turns the labels that do not fit
     figure.update_yaxes(autorange="reversed", title_standoff=6)
     figure.update_layout(margin_l=80)

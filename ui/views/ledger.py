@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from mdqa.records import Document, DocumentScore, RunResult, Stage
 
+STEERED = "steered"
+"""The signal that is 1 for documents that attention was steered towards."""
+
 
 @dataclass(frozen=True)
 class Fate:
@@ -24,6 +27,12 @@ def final_stage(stages: Sequence[Stage]) -> Stage | None:
     """The stage whose kept documents reached the answer: the last one that worked on documents."""
     with_documents = [stage for stage in stages if stage.documents]
     return with_documents[-1] if with_documents else None
+
+
+def steered(run: RunResult) -> set[str]:
+    """Ids of the documents that attention was steered towards; empty for methods that do not steer."""
+    tables = [stage.scores[STEERED] for stage in run.stages if STEERED in stage.scores]
+    return {document_id for table in tables for document_id, score in table.items() if score.value}
 
 
 def fates(run: RunResult) -> list[Fate]:

@@ -105,12 +105,9 @@ def calibrate(
         InputError: fewer than two questions with documents (random reasoning has to come from another question).
     """
     config = CalibrationConfig.parse(options)
-    assert isinstance(config, CalibrationConfig)
     chosen = _draw(questions, config, seed)
     answered = [item for item in chosen if item.answers] if config.measure_nf else []
-    pairs = sum(min(len(item.documents), config.max_documents_per_question) for item in chosen)
-    levels = len(LEVELS) if config.control else len(LEVELS) - 1
-    meter = _Meter(progress, pairs * (1 + levels) + len(answered))
+    meter = _Meter(progress, _calls(chosen, config))
     run = Recorder(tools, sink=meter.take, cancel=cancel or CancelToken(), seed=seed)
     accuracy = _no_filter(answered, run, config, meter) if answered else None  # first: too long a prompt shows early
     probed = _normal_scores(chosen, run, config, meter)
@@ -138,6 +135,18 @@ def calibrate(
         values=values,
         note=_note(values, len(chosen)),
     )
+
+
+def planned(questions: Sequence[Question], *, seed: int = 42, **options: Any) -> tuple[int, int]:
+    """How many of the questions :func:`calibrate` would use and its model calls at most; InputError if too few."""
+    config = CalibrationConfig.parse(options)
+    chosen = _draw(questions, config, seed)
+    return len(chosen), _calls(chosen, config)
+
+
+def _calls(chosen: Sequence[Question], config: CalibrationConfig) -> int:
+    pairs = sum(min(len(item.documents), config.max_documents_per_question) for item in chosen)
+    return pairs * (len(LEVELS) + config.control) + sum(bool(item.answers) for item in chosen if config.measure_nf)
 
 
 def _draw(questions: Sequence[Question], config: CalibrationConfig, seed: int) -> list[Question]:

@@ -3,6 +3,9 @@
 The retrieval baselines of DuQUAD reorder and do not prune (``methods.md`` 3.2 and 4, from the token counts of the
 paper's table 9), so by default every document is kept; ``top_k`` prunes. Which end the best document goes to is not
 in the paper: best first is our reading, best last is CAFE's order.
+
+Vanilla RAG of the CAFE paper (Appendix B) is ``ranker`` dense with ``encoder`` BAAI/bge-large-en-v1.5; how many
+documents it keeps is not printed, and 5 is our reading. Questions are encoded as they are, without an instruction.
 """
 
 from __future__ import annotations
@@ -13,13 +16,13 @@ from pydantic import Field
 
 from mdqa.backends.base import GenerationRequest
 from mdqa.methods.answers import short_answer
-from mdqa.methods.base import Method, MethodConfig, documents_in_order
+from mdqa.methods.base import Encoder, Method, MethodConfig, Tools, documents_in_order
 from mdqa.methods.recorder import Recorder, StageDraft
 from mdqa.prompting import document_segments, load_template, question_segment
 from mdqa.records import Document, Question
 from mdqa.registry import RANKERS, load
 from mdqa.retrieval.base import Ranker, best_first, full_text
-from mdqa.retrieval.dense import SentenceEncoder
+from mdqa.retrieval.dense import PACKAGED_MODEL, SentenceEncoder
 from mdqa.retrieval.fusion import RRF_K, reciprocal_rank_fusion
 
 FUSED = ("bm25", "dense")
@@ -31,7 +34,15 @@ class RetrieveReadConfig(MethodConfig):
 
     ranker: Literal["bm25", "dense", "rrf"] = Field(
         "bm25",
-        description="Word overlap (BM25), sentence embeddings (dense), or both fused by reciprocal rank (rrf).",
+        description="Word overlap (BM25), sentence embeddings (dense), or both fused by reciprocal rank (rrf). "
+        "Vanilla RAG in the CAFE paper's sense is dense with top k 5.",
+    )
+    encoder: str = Field(
+        PACKAGED_MODEL,
+        min_length=1,
+        max_length=1000,
+        description="Sentence encoder of dense and rrf. The packaged one needs no network; on the command line it may "
+        "be a folder or Hugging Face id of a sentence-transformers model (the paper's: BAAI/bge-large-en-v1.5).",
     )
     top_k: int | None = Field(
         None, ge=1, le=10_000, description="Keep only the best k documents; empty keeps all, in the new order."
@@ -53,6 +64,19 @@ class RetrieveRead(Method):
     summary: ClassVar[str] = "Documents ordered by BM25, sentence embeddings or both, then one greedy reply."
     Config: ClassVar[type[MethodConfig]] = RetrieveReadConfig
     config: RetrieveReadConfig
+
+    def __init__(self, config: MethodConfig, tools: Tools) -> None:
+        super().__init__(config, tools)
+        if self.config.encoder != PACKAGED_MODEL and "dense" in self._rankers:
+            self._encoder()  # so that a wrong name is said at once, and not once per question
+
+    @property
+    def _rankers(self) -> tuple[str, ...]:
+        """The rankers whose scores count."""
+        return FUSED if self.config.ranker == "rrf" else (self.config.ranker,)
+
+    def _encoder(self) -> Encoder:
+        return self.tools.named_encoder(self.config.encoder)
 
     def answer(self, item: Question, run: Recorder) -> str:
         """The model's reply up to its first line break."""
@@ -78,7 +102,7 @@ class RetrieveRead(Method):
 
     def _score(self, item: Question, stage: StageDraft) -> list[float]:
         """One signal per ranker and, for rrf, the fused one; the scores that decide, in input order."""
-        names = FUSED if self.config.ranker == "rrf" else (self.config.ranker,)
+        names = self._rankers
         by_ranker = []
         for done, name in enumerate(names, 1):
             scores = self._ranker(name).rank(item.question, item.documents)
@@ -105,11 +129,11 @@ class RetrieveRead(Method):
 
     def _ranker(self, name: str) -> Ranker:
         cls = load(RANKERS, name, "ranker")
-        ranker: Ranker = cls(self.tools.encoder) if name == "dense" else cls()
+        ranker: Ranker = cls(self._encoder()) if name == "dense" else cls()
         return ranker
 
     def _truncation_note(self, item: Question) -> str:
-        encoder = self.tools.encoder
+        encoder = self._encoder()
         if not isinstance(encoder, SentenceEncoder):
             return ""
         cut = sum(encoder.truncated([full_text(document) for document in item.documents]))

@@ -1,0 +1,165 @@
+"""Profiles: calibrate a method for a model, follow and stop it, look at profiles, import and delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+
+from mdqa.errors import MdqaError
+from ui.components.calibration_form import build_calibration_form
+from ui.components.profile_panel import build_profile_panel
+from ui.context import Context
+from ui.guard import QUIET, explained, guarded
+from ui.planning import shown_calibrations, start
+from ui.profiles import delete, find, import_profile, listed
+from ui.views.calibration import CalibrationState, calibration_list
+from ui.views.markup import message, text
+from ui.views.profiles import profile_list
+
+CHOOSE = """
+element.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-profile]");
+  if (!button) return;
+  for (const other of element.querySelectorAll("[data-profile]")) other.ariaPressed = String(other === button);
+  trigger("select", { key: button.dataset.profile });
+  if (innerWidth < 900) document.querySelector("#mdqa-profile")?.scrollIntoView({ block: "start" });
+});
+"""
+"""A click on a row chooses its profile; the list itself is not drawn again, so that the keyboard's place stays."""
+
+FOLLOW = """
+let shown = null;
+watch("value", () => {
+  const first = element.querySelector("[data-calibration]")?.dataset.calibration;
+  if (shown !== null && first && first !== shown && innerWidth < 900) element.scrollIntoView({ block: "start" });
+  shown = first ?? "";
+});
+"""
+"""Brings a calibration that has just been started into view on a narrow page."""
+
+INTRO = (
+    "CAFE's retrieval heads and MADARA's probe belong to one model and are found once, on questions whose gold "
+    "documents are known. The result is a profile; it stays and can be chosen on the Ask page."
+)
+
+
+def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
+    """Lay out and wire the tab."""
+    with gr.Row(elem_classes="mdqa-work"):
+        with gr.Column(scale=2, min_width=320, elem_classes="mdqa-input"):
+            gr.HTML(text("p", INTRO, "mdqa-note"), apply_default_css=False)
+            form = build_calibration_form(context)
+            which = gr.Dropdown([], label="Calibration to stop", visible=False, elem_id="mdqa-calibration-which")
+            with gr.Row(elem_classes="mdqa-actions"):
+                begin = gr.Button("Calibrate", variant="primary", elem_id="mdqa-calibrate")
+                halt = gr.Button("Stop", variant="stop", interactive=False, elem_id="mdqa-calibration-stop")
+        with gr.Column(scale=3, min_width=320, elem_classes="mdqa-output"):
+            going = gr.HTML(apply_default_css=False, js_on_load=FOLLOW, elem_id="mdqa-calibrations")
+            with gr.Row(elem_classes="mdqa-head-row"):
+                gr.HTML(text("h2", "Profiles"), apply_default_css=False)
+                upload = gr.UploadButton(
+                    "Import a JSON file", file_types=[".json"], size="sm", elem_id="mdqa-profile-import"
+                )
+            notice = gr.HTML(apply_default_css=False, elem_id="mdqa-profile-notice")
+            rows = gr.HTML(apply_default_css=False, js_on_load=CHOOSE, elem_id="mdqa-profiles")
+            panel, sure, not_sure = build_profile_panel(context)
+    keys, chosen = gr.State(()), gr.State("")
+    known = gr.State(())
+    timer = gr.Timer(1.0, active=False)
+
+    progress = [going, which, halt, timer]
+    shelf = [rows, keys, chosen, *panel.outputs]
+
+    def follow(picked: str | None, *, again: bool = False) -> list[Any]:
+        """The calibrations now, what Stop would stop, and whether to look again (``again``: in any case)."""
+        states = shown_calibrations(context)
+        active = [state for state in states if not state.finished]
+        ids = [state.id for state in active]
+        picked = picked if picked in ids else (ids[-1] if ids else None)
+        return [
+            calibration_list(states),
+            gr.Dropdown(choices=_names(active), value=picked, visible=len(active) > 1),
+            gr.Button(interactive=bool(active)),
+            gr.Timer(active=again or bool(active)),
+        ]
+
+    def shelve(key: str) -> list[Any]:
+        """The list and the chosen profile; the first one where the chosen one is gone."""
+        entries = listed(context)
+        now = tuple(entry.key for entry in entries)
+        key = key if key in now else (now[0] if now else "")
+        return [profile_list(entries, key), now, key, *panel.show(key)]
+
+    def look(seen: Sequence[str], picked: str | None, key: str) -> list[Any]:
+        """The calibrations now; a profile that has just been made comes into the list and to the front."""
+        now, ended = follow(picked), _ended(context)
+        if ended == tuple(seen):
+            return [*now, gr.skip(), *(gr.skip() for _ in shelf)]
+        new = _newest(context, seen)
+        return [*now, ended, *(shelve(new) if new else [gr.skip() for _ in shelf])]
+
+    def press_start(values: Mapping[Any, Any]) -> list[Any]:
+        try:
+            start(context, form.wish(values))
+        except Exception as problem:
+            return [message(explained(problem), "bad"), gr.skip(), *(gr.skip() for _ in progress)]
+        return ["", form.plan(values), *follow(values[which], again=True)]
+
+    def press_stop(picked: str | None) -> list[Any]:
+        if picked:
+            context.engine.stop(picked)
+        return follow(None, again=True)
+
+    def choose(event: gr.EventData) -> list[Any]:
+        key = find(context, getattr(event, "key", "")).key
+        return [key, *panel.show(key), ""]
+
+    def take(path: str | None, key: str) -> list[Any]:
+        try:
+            entry = import_profile(context, path)
+        except MdqaError as problem:
+            return [message(explained(problem), "bad"), *(gr.skip() for _ in shelf)]
+        return [message(f"{entry.profile.name} is in the list.", "good"), *shelve(entry.key)]
+
+    def remove(key: str) -> list[Any]:
+        gone = delete(context, key)
+        return [message(f"{gone.name} is deleted.", "good"), *shelve("")]
+
+    def open_tab(picked: str | None, key: str, rows_now: Sequence[str]) -> list[Any]:
+        """What there is now. A list and a choice that still hold are left alone: somebody may be choosing."""
+        same = key in rows_now and tuple(entry.key for entry in listed(context)) == tuple(rows_now)
+        return [*follow(picked), _ended(context), *([gr.skip() for _ in shelf] if same else shelve(key))]
+
+    everything = [*progress, known, *shelf]
+    tab.select(guarded(open_tab), [which, chosen, keys], everything, **QUIET)
+    timer.tick(guarded(look), [known, which, chosen], everything, **QUIET)
+    begin.click(guarded(press_start), {*form.inputs, which}, [form.said, form.preview, *progress], **QUIET)
+    known.change(guarded(form.plan), form.inputs, form.preview, **QUIET)  # finished pieces may be there now
+    halt.click(guarded(press_stop), which, progress, **QUIET)
+    rows.select(guarded(choose), None, [chosen, *panel.outputs, notice], **QUIET)
+    upload.upload(guarded(take), [upload, chosen], [notice, *shelf], **QUIET)
+    panel.remove.click(guarded(panel.ask), chosen, [panel.confirm, panel.question], **QUIET)
+    not_sure.click(guarded(lambda: [gr.Column(visible=False), ""]), None, [panel.confirm, panel.question], **QUIET)
+    sure.click(guarded(remove), chosen, [notice, *shelf], **QUIET)
+
+
+def _names(active: Sequence[CalibrationState]) -> list[tuple[str, str]]:
+    return [(f"{state.title}: {state.name} for {state.model}", state.id) for state in active]
+
+
+def _ended(context: Context) -> tuple[str, ...]:
+    """The calibrations on the page that have ended."""
+    return tuple(state.id for state in shown_calibrations(context) if state.finished)
+
+
+def _newest(context: Context, seen: Sequence[str]) -> str:
+    """The key of the profile that was finished since the last look; empty where there is none."""
+    for state in shown_calibrations(context):
+        if state.status == "ok" and state.id not in seen:
+            for entry in listed(context):
+                known = entry.profile
+                if (entry.title, known.model, known.name) == (state.title, state.model, state.profile):
+                    return entry.key
+    return ""

@@ -1,0 +1,275 @@
+"""Calibration profiles: the list, and one of them with its head scores or its probe and what was measured with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from mdqa.attention.heads import top_heads
+from mdqa.records import Profile, Routing
+from ui.views.heads import layers_by_heads
+from ui.views.markup import (
+    DASH,
+    badge,
+    count,
+    details,
+    element,
+    empty,
+    escape,
+    facts,
+    message,
+    number,
+    plural,
+    short,
+    table,
+    text,
+)
+from ui.views.routing import MEASURES, routing_panel
+
+STAGES: Mapping[str, str] = {"coarse": "Coarse filtering", "fine": "Fine steering"}
+"""Tables of head scores that a profile may hold, with the stage that uses them."""
+
+RANKED = 10
+QUALITY = (("recall", "Gold recall"), ("top1", "Gold first"), ("mrr", "Reciprocal rank"))
+LEVELS = ("control (reasoning unchanged)", *(MEASURES[name] for name in ("rho1", "rho2", "rho3")))
+HIDDEN = ("coarse", "fine", "quality", "pairs", "options")
+"""Values that are shown elsewhere or are too long for a list."""
+
+
+@dataclass(frozen=True)
+class ListedProfile:
+    """A profile as the page lists it. ``key`` names it to the server; ``offered``: its model can be chosen here."""
+
+    key: str
+    profile: Profile
+    title: str
+    builtin: bool
+    offered: bool
+
+
+def profile_list(entries: Sequence[ListedProfile], chosen: str) -> str:
+    """All profiles as buttons, one of them pressed; an empty state that says how to get one."""
+    if not entries:
+        return empty("No profiles yet", "Calibrate a method for a model on the left, or import a profile's JSON file.")
+    return element("ul", "".join(_row(entry, entry.key == chosen) for entry in entries), "mdqa-profiles")
+
+
+def _row(entry: ListedProfile, chosen: bool) -> str:
+    profile = entry.profile
+    about = f"{short(profile.model, 60)} · {plural(profile.n, 'question')} · {profile.created[:10]}"
+    inner = (
+        element("span", badge(entry.title, "method") + text("strong", short(profile.name, 80)) + _place(entry), "head")
+        + text("span", about, "mdqa-quiet")
+        + text("span", short(profile.data, 160), "mdqa-quiet")
+    )
+    pressed = "true" if chosen else "false"
+    button = element("button", inner, "mdqa-profile-row", type="button", data_profile=entry.key, aria_pressed=pressed)
+    return element("li", button)
+
+
+def _place(entry: ListedProfile) -> str:
+    return (badge("ships with the program") if entry.builtin else badge("stored")) + (
+        "" if entry.offered else badge("its model is not offered here", "warn")
+    )
+
+
+def profile_head(entry: ListedProfile) -> str:
+    """Name, note and everything that says where the profile comes from, with its JSON to download."""
+    profile = entry.profile
+    known = {
+        "Model": profile.model,
+        "Questions": count(profile.n),
+        "Seed": str(profile.seed),
+        "Made (UTC)": profile.created.replace("T", " ")[:16],
+    }
+    long = {
+        "Data": profile.data,
+        "Options": _pairs(profile.values.get("options")),
+        "Versions": _pairs(profile.versions),
+    }
+    about = facts(known) + element("div", facts({name: words for name, words in long.items() if words}), "long")
+    title = element("div", badge(entry.title, "method") + text("h3", profile.name, dir="auto") + _place(entry), "head")
+    note = text("p", profile.note, "mdqa-note") if profile.note else ""
+    whole = profile.model_dump_json(indent=1)
+    save = text("button", "Download JSON", "mdqa-copy", type="button", data_save=_file_name(profile))
+    source = element("div", save + details("Show JSON", text("pre", whole), "mdqa-raw"), "mdqa-profile-source")
+    return element("section", title + note + about + source, "mdqa-profile")
+
+
+def _file_name(profile: Profile) -> str:
+    """A file name for every system: letters, digits, and hyphens for everything else."""
+    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in profile.name).strip("-")
+    return f"{profile.method}-{plain[:60] or 'profile'}.json"
+
+
+def _pairs(values: object) -> str:
+    if not isinstance(values, Mapping):
+        return ""
+    words = {True: "on", False: "off"}
+    return " · ".join(
+        f"{str(name).replace('_', ' ')} {words[value] if isinstance(value, bool) else value}"
+        for name, value in values.items()
+    )
+
+
+def head_scores(profile: Profile, stage: str) -> np.ndarray | None:
+    """The stage's head scores eta, (layers, heads); None where the profile holds no such table of numbers."""
+    part = profile.values.get(stage)
+    try:
+        scores = np.asarray(part["scores"], dtype=np.float64)  # type: ignore[index]
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError):
+        return None
+    return scores if scores.ndim == 2 and scores.size and np.isfinite(scores).all() else None
+
+
+def maps_intro(tables: Mapping[str, np.ndarray], ringed: Mapping[str, int]) -> str:
+    """What the head maps show; empty where the profile holds none."""
+    if not tables:
+        return ""
+    rings = " and ".join(f"{ringed[stage]} for {title.lower()}" for stage, title in STAGES.items() if stage in tables)
+    words = (
+        "Score η: the share of a head's attention to all documents that falls on the gold ones, as the mean over the "
+        f"questions. Ringed are the best heads, {rings}: a run uses these unless its options say otherwise."
+    )
+    return text("h3", "Retrieval heads") + text("p", words, "mdqa-note")
+
+
+def score_map(scores: np.ndarray, ringed: int, stage: str) -> go.Figure:
+    """Layers (rows) by heads (columns), coloured by eta; the best ``ringed`` heads ringed; ranks in the hover."""
+    order = top_heads(scores, scores.size)
+    ranks = np.zeros(scores.shape, dtype=int)
+    for rank, (layer, head) in enumerate(order, 1):
+        ranks[layer, head] = rank
+    low = float(scores.min())
+    figure = layers_by_heads(scores, order[:ringed], low=low, what="score", about=STAGES[stage], ranks=ranks)
+    return figure.update_layout(title={"text": STAGES[stage], "x": 0, "font": {"size": 13}}, margin_t=38)
+
+
+def ranked_heads(tables: Mapping[str, np.ndarray], ringed: Mapping[str, int]) -> str:
+    """The best heads of every stage with their scores, the ones that a run uses by default marked."""
+    parts = [_ranked(stage, scores, ringed.get(stage, 0)) for stage, scores in tables.items()]
+    return element("div", "".join(parts), "mdqa-ranked")
+
+
+def _ranked(stage: str, scores: np.ndarray, used: int) -> str:
+    best = top_heads(scores, RANKED)
+    top = float(scores.max()) or 1.0
+    rows = []
+    for rank, (layer, head) in enumerate(best, 1):
+        value = float(scores[layer, head])
+        bar = element("span", f'<i style="left:0;width:{max(value / top, 0) * 100:.1f}%"></i>', "mdqa-bar wide")
+        mark = badge("used", "gold") if rank <= used else ""
+        rows.append([str(rank), f"{layer}-{head} {mark}", bar, number(value)])
+    caption = f"{STAGES[stage]}: best heads (layer-head)"
+    return table(["Rank", "Head", "", "Score"], rows, "ranked", caption)
+
+
+def quality_table(quality: object) -> str:
+    """How well the heads find the evidence beside other rankings, with intervals; empty where it was not measured."""
+    if not isinstance(quality, Mapping) or not isinstance(quality.get("rows"), list):
+        return ""
+    found = [row for row in quality["rows"] if isinstance(row, Mapping)]
+    best = {name: max((v for row in found if (v := _mean(row, name)) is not None), default=None) for name, _ in QUALITY}
+    rows = [
+        [
+            escape(row.get("name", DASH)),
+            *(_interval(row.get(name), _mean(row, name) == best[name]) for name, _ in QUALITY),
+        ]
+        for row in found
+    ]
+    grid = table(["Documents ranked by", *(title for _, title in QUALITY)], rows, "quality")
+    words = f"On {quality.get('n', DASH)} questions that the profile was not made with; means with 95 % intervals."
+    kept, of, m1 = (quality.get(name) for name in ("kept", "documents", "m1"))
+    if _is_number(kept) and _is_number(of):
+        words += (
+            f" Recall is that of what coarse filtering passes on: the heads' top {m1} together are {number(kept, 1)} "
+            f"of {number(of, 1)} documents; the other rankings may pass on as many."
+        )
+    return element("section", text("h3", "Finding the evidence") + text("p", words, "mdqa-note") + grid, "mdqa-part")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _mean(row: Mapping[str, Any], name: str) -> float | None:
+    cell = row.get(name)
+    value = cell.get("mean") if isinstance(cell, Mapping) else None
+    return float(value) if _is_number(value) else None  # type: ignore[arg-type]
+
+
+def _interval(cell: object, best: bool) -> str:
+    if not isinstance(cell, Mapping) or not _is_number(cell.get("mean")):
+        return DASH
+    mean = text("strong" if best else "span", number(cell["mean"]), "mdqa-number")
+    low, high = cell.get("low"), cell.get("high")
+    if not (_is_number(low) and _is_number(high)):
+        return mean
+    return mean + text("span", f" {number(low)} to {number(high)}", "mdqa-quiet")
+
+
+def probe_view(values: Mapping[str, Any], routing: Routing | None, problem: str = "") -> str:
+    """MADARA's correlations with intervals, how far they can be trusted, and the routing that follows."""
+    parts = [_correlations(values)]
+    if routing is not None:
+        parts.append(routing_panel(routing))
+    elif problem:
+        parts.append(message(problem, "warn"))
+    return "".join(parts)
+
+
+def _correlations(values: Mapping[str, Any]) -> str:
+    rho, control = values.get("rho"), values.get("control")
+    measured = [control, *rho] if isinstance(rho, list) else [control]
+    intervals = values.get("intervals")
+    spans = intervals if isinstance(intervals, list) and len(intervals) == len(LEVELS) else [None] * len(LEVELS)
+    used = values.get("pairs_used")
+    pairs = used if isinstance(used, list) and len(used) == len(LEVELS) else [None] * len(LEVELS)
+    rows = []
+    for name, value, span, n in zip(LEVELS, measured, spans, pairs, strict=False):
+        if _is_number(value):
+            low, high = (
+                span if isinstance(span, list) and len(span) == 2 and all(map(_is_number, span)) else (None, None)
+            )
+            words = f"{number(low)} to {number(high)}" if low is not None else "not measured"
+            rows.append([escape(name), _span(value, low, high), number(value), words, escape(DASH if n is None else n)])
+    grid = table(["Correlation", "−1 to 1", "ρ", "95 % interval", "Pairs"], rows, "correlations")
+    inner = text("h3", "Reasoning-score coupling") + grid + facts(_trust(values))
+    return element("section", inner, "mdqa-part", data_testid="correlations")
+
+
+def _span(value: float, low: float | None, high: float | None) -> str:
+    """A value from -1 to 1 as a point on a line, its interval as a bar."""
+
+    def place(v: float) -> float:
+        return (min(max(v, -1.0), 1.0) + 1) * 50
+
+    bar = ""
+    if low is not None and high is not None:
+        bar = f'<i class="span" style="left:{place(low):.1f}%;width:{place(high) - place(low):.1f}%"></i>'
+    inner = f'<i class="zero" style="left:50%"></i>{bar}<i class="point" style="left:{place(value):.1f}%"></i>'
+    return element("span", inner, "mdqa-span", aria_hidden="true")
+
+
+def _trust(values: Mapping[str, Any]) -> dict[str, str]:
+    """What else the probe says about itself, as far as the profile holds it."""
+    found: dict[str, str] = {}
+    accuracy = values.get("nf")
+    if isinstance(accuracy, Mapping) and _is_number(accuracy.get("em_squad")):
+        n = accuracy.get("n")
+        found["No-Filter accuracy"] = number(accuracy["em_squad"]) + (f" over {n} questions" if n else "")
+    else:
+        found["No-Filter accuracy"] = "not measured"
+    if _is_number(values.get("stability")):
+        found["Same class in resamples"] = f"{values['stability'] * 100:.0f} %"
+    failures = values.get("parse_failures")
+    if isinstance(failures, Mapping) and failures and all(map(_is_number, failures.values())):
+        found["Unreadable grades"] = f"{max(failures.values()) * 100:.0f} % at most"
+    histogram = values.get("histogram")
+    if isinstance(histogram, Mapping) and histogram:
+        found["Grades given"] = " · ".join(f"{grade}: {times}×" for grade, times in histogram.items())
+    return found
