@@ -139,6 +139,7 @@ class LiveCalibration:
                 status=self._status,
                 elapsed=(self._ended or now) - self._began,
                 place=place,
+                stopping=self.cancel.cancelled and self._status == "running",
                 preparing=self._preparing,
                 done=self._done,
                 total=self._total,

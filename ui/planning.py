@@ -23,7 +23,7 @@ from ui.profiles import check_name
 from ui.views.calibration import CalibrationState, Plan
 from ui.views.preview import Refusal
 
-SHOWN_ENDED = 3
+SHOWN_ENDED = 2
 """Ended calibrations that stay on the page beside those that wait or work."""
 
 OTHER_PART = {"calibration": "held-out", "held-out": "calibration", "all": "all"}

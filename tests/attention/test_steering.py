@@ -177,7 +177,7 @@ def test_mass_grows_with_the_bias(architecture, before_scale):
     found = [mass(d) for d in (-math.inf, -8.0, -1.0, 0.0, 0.5, math.log(10), math.log(13), 8.0, 80.0)]
     assert (found[0] == 0).all()
     assert all((more > less).all() for less, more in itertools.pairwise(found))
-    assert (found[-1] > 0.99).all()
+    assert (found[-1] > 0.9).all()  # all but that of rows whose sliding window does not reach the document
 
 
 def test_the_weight_is_multiplied_by_the_exponential_of_the_bias():

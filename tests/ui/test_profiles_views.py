@@ -147,7 +147,7 @@ def test_heads_are_ranked_and_the_used_ones_marked() -> None:
 def test_the_quality_table_marks_the_best_and_gives_intervals() -> None:
     html = quality_table(QUALITY)
     assert html.count('<strong class="mdqa-number">0.900</strong>') == 2
-    assert '<span class="mdqa-number">0.700</span><span class="mdqa-quiet"> 0.500 to 0.800</span>' in html
+    assert '<span class="mdqa-number">0.700</span><span class="mdqa-quiet">0.500 to 0.800</span>' in html
     assert "7.2 of 20.0 documents" in html and "20 questions" in html
     for nothing in (None, {}, {"rows": "x"}, []):
         assert quality_table(nothing) == ""
@@ -171,8 +171,12 @@ def test_progress_says_how_far_and_how_long() -> None:
     html = calibration_list([state])
     assert 'role="progressbar"' in html and 'aria-valuenow="3"' in html and "width:25.0%" in html
     assert "3 of 12 · 2 pieces found · coarse · 2 min 05 s so far · about 6 min 40 s left" in html
+    stopping = calibration_list([CalibrationState("i", "CAFE", "m", "x", "running", stopping=True)])
+    assert "Stopping after this step" in stopping
+    first = calibration_list([CalibrationState("i", "CAFE", "m", "x", "running", elapsed=9)])
+    assert "first pass is under way · 9 s so far" in first
     waiting = calibration_list([CalibrationState("i", "CAFE", "m", "x", "running", place=2)])
-    assert "Waiting, number 2 in line" in waiting and "progressbar" not in waiting
+    assert "Waiting, number 2 in line" in waiting and "first pass" not in waiting
     assert "go on from here" in calibration_list([CalibrationState("i", "C", "m", "x", "cancelled", resumes=True)])
     assert "from the start" in calibration_list([CalibrationState("i", "C", "m", "x", "cancelled")])
     assert "stored as x (2)" in calibration_list([CalibrationState("i", "C", "m", "x", "ok", profile="x (2)")])

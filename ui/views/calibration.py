@@ -40,7 +40,8 @@ class Plan:
 class CalibrationState:
     """A calibration at one moment. ``place``: how many jobs are before it. ``remaining``: seconds, None if unknown.
 
-    ``profile``: the name under which the finished profile is kept. ``resumes``: whether its finished pieces are kept.
+    ``stopping``: a stop was asked for and the step that is going on has not come to its end. ``profile``: the name
+    under which the finished profile is kept. ``resumes``: whether its finished pieces are kept.
     """
 
     id: str
@@ -50,6 +51,7 @@ class CalibrationState:
     status: RunStatus
     elapsed: float = 0.0
     place: int = 0
+    stopping: bool = False
     preparing: str = ""
     done: int = 0
     total: int = 0
@@ -105,6 +107,8 @@ def _card(state: CalibrationState) -> str:
     word, kind = STATUS[state.status]
     if state.place > 0:
         word, kind = f"Waiting, number {state.place} in line", "info"
+    elif state.stopping:
+        word, kind = "Stopping after this step", "warn"
     elif state.preparing:
         word, kind = "Getting the model ready", "info"
     head = (
@@ -120,6 +124,8 @@ def _card(state: CalibrationState) -> str:
         parts.append(message(state.preparing))
     if state.total:
         parts.append(_progress(state))
+    elif not (state.finished or state.place or state.preparing):
+        parts.append(text("p", f"The first pass is under way · {duration(state.elapsed)} so far", "mdqa-quiet"))
     if state.status == "ok":
         parts.append(message(_kept(state), "good"))
     elif state.finished:

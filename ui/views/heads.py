@@ -96,6 +96,7 @@ def layers_by_heads(
     plain text at the hover's end.
     """
     place = "<br>rank %{customdata}" if ranks is not None else ""
+    about = f"<br>{about}" if about else ""
     figure = go.Figure(
         go.Heatmap(
             z=rounded(values),
@@ -104,7 +105,7 @@ def layers_by_heads(
             zmin=low,
             zmax=max(float(values.max()), low + 1e-4),
             colorbar={**COLORBAR, "title": {"text": what}},
-            hovertemplate=f"layer %{{y}}, head %{{x}}<br>{what} %{{z:.4f}}{place}<extra>{about}</extra>",
+            hovertemplate=f"layer %{{y}}, head %{{x}}<br>{what} %{{z:.4f}}{place}{about}<extra></extra>",
             xgap=1,
             ygap=1,
         )

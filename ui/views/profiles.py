@@ -145,7 +145,7 @@ def score_map(scores: np.ndarray, ringed: int, stage: str) -> go.Figure:
     for rank, (layer, head) in enumerate(order, 1):
         ranks[layer, head] = rank
     low = float(scores.min())
-    figure = layers_by_heads(scores, order[:ringed], low=low, what="score", about=STAGES[stage], ranks=ranks)
+    figure = layers_by_heads(scores, order[:ringed], low=low, what="score", ranks=ranks)
     return figure.update_layout(title={"text": STAGES[stage], "x": 0, "font": {"size": 13}}, margin_t=38)
 
 
@@ -209,7 +209,7 @@ def _interval(cell: object, best: bool) -> str:
     low, high = cell.get("low"), cell.get("high")
     if not (_is_number(low) and _is_number(high)):
         return mean
-    return mean + text("span", f" {number(low)} to {number(high)}", "mdqa-quiet")
+    return mean + text("span", f"{number(low)} to {number(high)}", "mdqa-quiet")
 
 
 def probe_view(values: Mapping[str, Any], routing: Routing | None, problem: str = "") -> str:
