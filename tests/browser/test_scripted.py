@@ -155,7 +155,7 @@ def test_files_are_loaded_and_bad_lines_named(page: Page, scripted_server: Serve
     file = tmp_path / "questions.jsonl"
     file.write_text(json.dumps(good) + "\n{broken\n" + json.dumps(good | {"id": "b", "question": "Who dances?"}) + "\n")
     steps.open_page(page, scripted_server.url)
-    page.get_by_role("tab", name="File").click()
+    page.get_by_role("tab", name="File", exact=True).click()
     page.locator("input[type=file]").set_input_files(file)
     expect(page.locator("#mdqa-preview")).to_contain_text("line 2", timeout=20_000)
     expect(page.locator("#mdqa-question textarea")).to_have_value("Who sings?")
