@@ -23,7 +23,7 @@ PATIENCE = 180_000
 @pytest.fixture
 def questions(tmp_path: Path) -> Path:
     path = tmp_path / "places.jsonl"
-    made = [place_question(8, i % 8, f"place{i}") for i in range(400)]
+    made = [place_question(40, i % 8, f"place{i}") for i in range(400)]  # long enough to be stopped
     path.write_text("".join(question.model_dump_json() + "\n" for question in made), encoding="utf-8")
     return path
 
@@ -63,7 +63,7 @@ def test_calibrate_stop_take_up_and_use(page: Page, tiny_server: Server, questio
     expect(stop).to_be_enabled(timeout=10_000)
     expect(going).to_contain_text(re.compile(r"[1-9]\d* of 602"), timeout=PATIENCE)
     stop.click()
-    expect(going).to_contain_text("Stopped", timeout=30_000)
+    expect(going).to_contain_text("Stopped", timeout=60_000)
     expect(stop).to_be_disabled(timeout=10_000)
     expect(page.locator("#mdqa-plan")).to_contain_text("of an earlier attempt will be used", timeout=10_000)
 

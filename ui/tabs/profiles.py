@@ -108,8 +108,9 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         return ["", form.plan(values), *follow(values[which], again=True)]
 
     def press_stop(picked: str | None) -> list[Any]:
-        if picked:
-            context.engine.stop(picked)
+        active = [state.id for state in shown_calibrations(context) if not state.finished]
+        if active:  # the picker is only seen with several; what a hidden one holds may be out of date
+            context.engine.stop(picked if picked in active else active[-1])
         return follow(None, again=True)
 
     def choose(event: gr.EventData) -> list[Any]:
