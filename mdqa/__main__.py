@@ -33,6 +33,7 @@ COMMANDS = (
     "masking",
     "heads",
     "score",
+    "treatments",
     "bench",
     "route",
     "methods",

@@ -15,8 +15,15 @@ from mdqa.errors import ProfileError
 from mdqa.methods.base import MethodConfig
 from mdqa.records import Profile, Question
 
-GIVEN = ("name", "seed", "cancel", "progress", "passes", "held_out")
+GIVEN = ("name", "seed", "cancel", "progress", "passes", "held_out", "verdicts")
 """Keyword arguments of a calibration that whoever calls it gives; the others are its options."""
+
+JUDGED_RUNS: Mapping[str, Mapping[str, str]] = {"madara": {"method": "madara", "treatment": "nf"}}
+"""Per calibration that takes people's ``verdicts``: the stored runs whose answers are what it would have measured.
+
+MADARA's No-Filter accuracy is that of its own generator prompt over all documents. Direct answering reads the same
+documents but is asked in other words, and small models answer other words differently, so its runs do not count.
+"""
 
 
 def builtin_profiles() -> tuple[Profile, ...]:

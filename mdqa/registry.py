@@ -17,6 +17,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
         "direct": "mdqa.methods.direct.method:DirectAnswering",
         "retrieve_read": "mdqa.methods.retrieve_read.method:RetrieveRead",
         "in_context": "mdqa.methods.in_context.method:InContextRetrieval",
+        "main_rag": "mdqa.methods.main_rag.method:MainRAG",
         "duquad": "mdqa.methods.duquad.method:DuQUAD",
         "madara": "mdqa.methods.madara.method:MADARA",
         "cafe": "mdqa.methods.cafe.method:CAFE",
@@ -62,6 +63,7 @@ BENCHES: Mapping[str, str] = MappingProxyType(
     {
         "attention": "mdqa.performance.attention:bench",
         "cafe": "mdqa.performance.cafe:bench",
+        "madara": "mdqa.performance.madara:bench",
     }
 )
 

@@ -2,7 +2,7 @@
 
 A run that failed has no answer, so it is counted and left out of every metric; so are questions without accepted
 answers (answer metrics) and without marked evidence (recall). Look at the counts before you compare two files; the
-paired difference takes only the questions that both files answered.
+paired difference and McNemar's test take only the questions that both files answered.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from mdqa.registry import METHODS, method_class
 from mdqa.scoring.answers import AnswerMetric, best_subspan_em, exact_match, f1
 from mdqa.scoring.evidence import StageEvidence, evidence_by_stage
 from mdqa.statistics.bootstrap import mean_interval, paired_difference
+from mdqa.statistics.holm import holm
+from mdqa.statistics.mcnemar import mcnemar
 
 Report = dict[str, Any]
 
@@ -34,6 +36,9 @@ COSTS = ("seconds", "prompt_tokens", "prefill_tokens_computed")
 
 ONE_RUN = ("method", "model", "profile", "seed", "config")
 """What all lines of a file have in common."""
+
+TESTED = "em"
+"""The metric that McNemar's test is about: it knows right and wrong only, as in MADARA, appendix G.3."""
 
 _TITLES = {"sub_em": "SubEM", "f1": "F1", "em": "EM"}
 _COST_TITLES = ("seconds", "prompt tokens", "computed")
@@ -177,12 +182,29 @@ def difference(results: Sequence[RunResult], first: Sequence[RunResult]) -> dict
     return found
 
 
+def comparisons(others: Sequence[Sequence[RunResult]], first: Sequence[RunResult]) -> list[dict[str, Any] | None]:
+    """McNemar's exact test on exact match for each of ``others`` against ``first``.
+
+    ``b`` questions are right in the other file only and ``c`` in the first only, of the ``n`` that both answered; ``p``
+    is two-sided and ``p_holm`` corrected over all of these comparisons. None without a common question.
+    """
+    theirs = answer_values(first)[TESTED]
+    tests = []
+    for results in others:
+        mine = answer_values(results)[TESTED]
+        common = [question for question in theirs if question in mine]
+        tests.append(mcnemar([mine[q] for q in common], [theirs[q] for q in common]) if common else None)
+    adjusted = iter(holm([test.p for test in tests if test is not None]))
+    return [None if test is None else {**asdict(test), "p_holm": next(adjusted)} for test in tests]
+
+
 def reports(files: Mapping[str, Sequence[RunResult]]) -> list[Report]:
-    """One report per file, in order; from the second on with the ``difference`` to the first."""
+    """One report per file, in order; from the second on with ``difference`` and ``mcnemar`` against the first."""
     rows = [report(file, results) for file, results in files.items()]
-    first = next(iter(files.values()), ())
-    for row in rows[1:]:
-        row["difference"] = {"to": rows[0]["file"], **difference(files[row["file"]], first)}
+    first, *others = files.values() if files else ((),)
+    for row, results, test in zip(rows[1:], others, comparisons(others, first), strict=True):
+        row["difference"] = {"to": rows[0]["file"], **difference(results, first)}
+        row["mcnemar"] = None if test is None else {"to": rows[0]["file"], "metric": TESTED, **test}
     return rows
 
 
@@ -210,7 +232,7 @@ def _stages(results: Iterable[RunResult]) -> dict[str, Any]:
 
 
 def table(rows: Sequence[Report]) -> str:
-    """The reports as tables for people: metrics in percent with 95% intervals, stages, differences to the first."""
+    """The reports as tables for people: metrics in percent with 95% intervals, stages, comparisons with the first."""
     parts = [_aligned(("file", "method", "n", "failed", *_TITLES.values(), *_COST_TITLES), map(_main_cells, rows))]
     stages = [(row["file"], name, stage) for row in rows for name, stage in row["stages"].items()]
     if stages:
@@ -220,6 +242,9 @@ def table(rows: Sequence[Report]) -> str:
     if later:
         title = f"difference to {rows[0]['file']}"
         parts.append(_aligned((title, "common", *_TITLES.values()), map(_difference_cells, later)))
+        title = f"exact McNemar test on {_TITLES[TESTED]} against {rows[0]['file']}"
+        parts.append(_aligned((title, "common", "b", "c", "p", "p (Holm)"), map(_test_cells, later)))
+        parts.append("b: right in this file only, c: in the first only; p (Holm): corrected for all tests in the table")
     parts.extend(_left_out(rows))
     return "\n\n".join(parts)
 
@@ -235,6 +260,17 @@ def _difference_cells(row: Report) -> tuple[str, ...]:
     change = row["difference"]
     common = change["sub_em"]["n"] if change["sub_em"] else 0
     return (row["file"], str(common), *(_percent(change[name], "+") for name in _TITLES))
+
+
+def _test_cells(row: Report) -> tuple[str, ...]:
+    test = row["mcnemar"]
+    if test is None:
+        return (row["file"], "0", *"----")
+    return (row["file"], str(test["n"]), str(test["b"]), str(test["c"]), _p_value(test["p"]), _p_value(test["p_holm"]))
+
+
+def _p_value(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
 def _left_out(rows: Iterable[Report]) -> list[str]:

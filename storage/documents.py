@@ -41,6 +41,22 @@ def store_question(db: Database, question: Question) -> int:
     return question_id
 
 
+def question_key(question: Question) -> str:
+    """The same for equal questions over equal documents in the same order, whatever their ids, marks and answers."""
+    return _key(question.question, [_content_hash(document) for document in question.documents])
+
+
+def stored_key(db: Database, question_id: int) -> str:
+    """The :func:`question_key` of a stored question. Call it inside a transaction."""
+    (words,) = db.execute("select question from questions where id = ?", [question_id]).fetchone()
+    hashes = db.execute(
+        "select d.hash from question_documents q join documents d on d.id = q.document where q.question = ? "
+        "order by q.position",
+        [question_id],
+    )
+    return _key(words, [digest for (digest,) in hashes])
+
+
 def load_question(db: Database, question_id: int) -> Question:
     """The question with its documents in order. Call it inside a transaction."""
     row = next(iter(db.query("select * from questions where id = ?", [question_id])))
@@ -73,19 +89,29 @@ def drop_unused(db: Database, question_id: int) -> None:
 
 
 def _store_document(db: Database, document: Document) -> int:
-    title, text = clean_text(document.title), clean_text(document.text)
-    # The title's length keeps ("ab", "c") and ("a", "bc") apart.
-    digest = _hash(f"{len(title)}:{title}{text}")
+    digest = _content_hash(document)
     known = db.execute("select id from documents where hash = ?", [digest]).fetchone()
     if known:
         return int(known[0])
-    cursor = db.execute("insert into documents (hash, title, text) values (?, ?, ?)", [digest, title, text])
+    content = [digest, clean_text(document.title), clean_text(document.text)]
+    cursor = db.execute("insert into documents (hash, title, text) values (?, ?, ?)", content)
     return int(cursor.lastrowid or 0)
 
 
 def _document(row: dict[str, Any]) -> Document:
     gold = None if row["gold"] is None else bool(row["gold"])
     return Document(id=row["name"], title=row["title"], text=row["text"], gold=gold)
+
+
+def _content_hash(document: Document) -> str:
+    title, text = clean_text(document.title), clean_text(document.text)
+    # The title's length keeps ("ab", "c") and ("a", "bc") apart.
+    return _hash(f"{len(title)}:{title}{text}")
+
+
+def _key(question: str, document_hashes: list[str]) -> str:
+    # White space is no content: the page strips what was typed.
+    return _hash("\n".join([*document_hashes, " ".join(clean_text(question).split())]))
 
 
 def _hash(text: str) -> str:

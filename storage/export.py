@@ -1,4 +1,7 @@
-"""Runs out of the database: JSON lines (everything), CSV (a table for spreadsheets), or a snapshot of the file."""
+"""Runs, and what people said of them, out of the database.
+
+JSON lines (everything), CSV (a table for spreadsheets), or a snapshot of the file.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ import csv
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mdqa.errors import ConfigError, StorageError
 from mdqa.records import Cost, RunResult
+from storage.annotations import Label
 from storage.encoding import to_json
 from storage.runs import RunFilter, RunRow, UnknownRun
 
@@ -26,6 +31,9 @@ CSV_COLUMNS = (
 )
 """Columns of the table; ``kept`` are the documents that the last stage passed on. Lists and options are JSON."""
 
+LABEL_COLUMNS = (*(field.name for field in fields(Label)), "method", "model", "status", "question", "answer")
+"""Columns of the table of labels: the entries of the log, with a little of the runs that they are about."""
+
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _LEADING = ("\t", "\r", "\n")
 
@@ -33,22 +41,26 @@ _LEADING = ("\t", "\r", "\n")
 def export(
     store: Store, output: Path | TextIO, *, what: str = "runs", format: str = "jsonl", filters: RunFilter | None = None
 ) -> int:
-    """Write ``what`` to ``output`` and return the number of runs written.
+    """Write ``what`` (``runs`` or ``annotations``) to ``output`` and return how many were written.
 
     A file appears complete or not at all, and replaces one that was there. A stream takes ``jsonl`` and ``csv``.
-    A ``jsonl`` line is the run's line with the fields of its question beside it, so it can be read as a question too.
+    A ``jsonl`` line of a run is the run's line with the fields of its question beside it, so it can be read as a
+    question too; ``annotations`` are its labels, all entries of the log in their order. A line of ``annotations`` is
+    one entry of the log, those that others replaced or that were taken back included.
 
     Raises:
         ConfigError: ``what`` or ``format`` does not exist, or does not go with the other arguments.
         StorageError: the file cannot be written.
     """
-    if what in ("annotations", "agreement"):
-        raise ConfigError(f"there are no {what} in this version of mdqa yet; it can export: runs")
-    if what != "runs":
-        raise ConfigError(f"there is nothing called {what!r} to export; there is: runs")
+    if what == "agreement":
+        raise ConfigError(f"there is no {what} in this version of mdqa yet; it can export: {', '.join(_WRITERS)}")
+    if what not in _WRITERS:
+        raise ConfigError(f"there is nothing called {what!r} to export; there is: {', '.join(_WRITERS)}")
     if format == "sqlite":
+        if what != "runs":
+            raise ConfigError(f"a sqlite snapshot holds everything, {what} too; choose runs, or jsonl or csv")
         return _snapshot(store, output, filters)
-    writers: dict[str, Callable[[Store, TextIO, RunFilter | None], int]] = {"jsonl": _write_lines, "csv": _write_table}
+    writers = _WRITERS[what]
     if format not in writers:
         raise ConfigError(f"unknown export format {format!r}; there is: jsonl, csv, sqlite")
     if not isinstance(output, Path):
@@ -78,7 +90,8 @@ def _write_lines(store: Store, stream: TextIO, filters: RunFilter | None) -> int
     number = 0
     for result, row in _complete_runs(store, filters):
         question = result.question.model_dump(include={"answers", "documents", "meta"})
-        line = {**result.to_line(), "correct": row.correct, **question}
+        labels = [_entry(label) for label in store.annotations.list(result.id)]
+        line = {**result.to_line(), "correct": row.correct, "annotations": labels, **question}
         stream.write(to_json(line, f"run {result.id!r}") + "\n")
         number += 1
     return number
@@ -93,6 +106,49 @@ def _write_table(store: Store, stream: TextIO, filters: RunFilter | None) -> int
         writer.writerow({name: cell(value) if isinstance(value, str) else value for name, value in fields.items()})
         number += 1
     return number
+
+
+def _entry(label: Label) -> dict[str, Any]:
+    """A label beside its run."""
+    return {name: value for name, value in asdict(label).items() if name != "run"}
+
+
+def _labels(store: Store, filters: RunFilter | None) -> Iterator[dict[str, Any]]:
+    """The log, or the part of it that is about runs of the filter, by :data:`LABEL_COLUMNS`."""
+    wanted = None if filters is None else set(store.runs.ids(filters))
+    for label in store.annotations.list():
+        if wanted is not None and label.run not in wanted:
+            continue
+        try:
+            row = store.runs.row(label.run)
+        except UnknownRun:  # deleted while the export went on
+            continue
+        yield asdict(label) | {name: getattr(row, name) for name in ("method", "model", "status", "question", "answer")}
+
+
+def _write_label_lines(store: Store, stream: TextIO, filters: RunFilter | None) -> int:
+    number = 0
+    for line in _labels(store, filters):
+        stream.write(to_json(line, f"label {line['id']}") + "\n")
+        number += 1
+    return number
+
+
+def _write_label_table(store: Store, stream: TextIO, filters: RunFilter | None) -> int:
+    writer = csv.DictWriter(stream, LABEL_COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writeheader()
+    number = 0
+    for line in _labels(store, filters):
+        line["value"] = json.dumps(line["value"], ensure_ascii=False)
+        writer.writerow({name: cell(value) if isinstance(value, str) else value for name, value in line.items()})
+        number += 1
+    return number
+
+
+_WRITERS: Mapping[str, Mapping[str, Callable[[Store, TextIO, RunFilter | None], int]]] = {
+    "runs": {"jsonl": _write_lines, "csv": _write_table},
+    "annotations": {"jsonl": _write_label_lines, "csv": _write_label_table},
+}
 
 
 def _fields(result: RunResult, row: RunRow) -> dict[str, Any]:

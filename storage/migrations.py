@@ -77,7 +77,28 @@ def m003_profiles(db: Database) -> None:
     """)
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (m001_runs, m002_attention_maps, m003_profiles)
+def m004_annotations(db: Database) -> None:
+    """The log of what people said of runs. Only the deletion of its run takes a label away, and only on demand.
+
+    ``id`` is the order of the log and never given twice. A form that is saved twice has one ``token``.
+    """
+    db.executescript("""
+        create table annotations (
+            id integer primary key autoincrement, token text not null unique, created text not null,
+            annotator text not null, run text not null references runs(id), kind text not null, value text not null
+        );
+        create index annotations_run on annotations(run, kind, annotator, id);
+        create trigger annotations_stay before update on annotations
+            begin select raise(abort, 'a label is never changed; add another one'); end;
+    """)
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (
+    m001_runs,
+    m002_attention_maps,
+    m003_profiles,
+    m004_annotations,
+)
 
 
 def migrations() -> Migrations:

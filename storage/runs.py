@@ -204,10 +204,21 @@ class RunStore:
             sql = f"select count(*) from runs cross join questions on questions.id = runs.question{where}"
             return int(db.execute(sql, values).fetchone()[0])
 
-    def delete(self, run_id: str) -> None:
-        """Delete the run, its trace and maps, and the question and documents that only it used."""
+    def delete(self, run_id: str, *, labels: bool = False) -> None:
+        """Delete the run, its trace and maps, and the question and documents that only it used.
+
+        Raises:
+            StorageError: people have labelled the run, and ``labels`` does not say that their labels go too.
+        """
         with self._store.write() as db:
             row = self._require(db, run_id)
+            if labels:
+                db.execute("delete from annotations where run = ?", [row["id"]])
+            elif number := db.execute("select count(*) from annotations where run = ?", [row["id"]]).fetchone()[0]:
+                raise StorageError(
+                    f"run {run_id!r} is not deleted: {number} labels of people hang on it, and they would be lost; "
+                    "export them first and then delete the run with its labels"
+                )
             db.execute("delete from runs where id = ?", [row["id"]])
             drop_unused(db, row["question"])
 

@@ -18,6 +18,7 @@ from typing import Self
 from sqlite_utils import Database
 
 from mdqa.errors import StorageError
+from storage.annotations import AnnotationStore
 from storage.migrations import check_file, migrate
 from storage.profiles import ProfileStore
 from storage.runs import RunStore
@@ -39,12 +40,13 @@ class _Handle:
 
 
 class Store:
-    """Everything that is kept, in one SQLite file: ``runs`` and ``profiles``. Make one with :meth:`open`."""
+    """Everything that is kept, in one SQLite file: ``runs``, ``profiles``, ``annotations``; made by :meth:`open`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.runs = RunStore(self)
         self.profiles = ProfileStore(self)
+        self.annotations = AnnotationStore(self)
         self._local = threading.local()
         self._handles: weakref.WeakSet[_Handle] = weakref.WeakSet()
         self._guard = threading.Lock()

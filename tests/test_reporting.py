@@ -149,17 +149,56 @@ def test_the_difference_takes_the_questions_that_both_answered() -> None:
     assert rows[2]["difference"]["em"] is None
 
 
+def answering(right: str, wrong: str = "") -> list[RunResult]:
+    """One run over questions of one letter each."""
+    return [result(question(q), "Danube" if q in right else "Mur") for q in sorted(right + wrong)]
+
+
+def test_mcnemar_by_hand_over_three_files() -> None:
+    """Five questions only right in the second (2 / 32), six in the third against one (2 * 8 / 128), corrected by Holm.
+
+    The question z, which only one file answered, and l, which both got right, do not count for b and c.
+    """
+    first = answering("l", "abcdefgh")
+    second = answering("labcde", "fghz")
+    third = answering("abcdef", "lgh")
+    rows = reports({"one": first, "two": second, "three": third})
+    assert "mcnemar" not in rows[0]
+    shared = {"to": "one", "metric": "em", "n": 9}
+    assert rows[1]["mcnemar"] == {**shared, "b": 5, "c": 0, "p": pytest.approx(1 / 16), "p_holm": pytest.approx(1 / 8)}
+    assert rows[2]["mcnemar"] == {**shared, "b": 6, "c": 1, "p": pytest.approx(1 / 8), "p_holm": pytest.approx(1 / 8)}
+    lines = [line.split() for line in table(rows).split("\n\n")[-2].splitlines()]
+    assert lines[1:] == [["two", "9", "5", "0", "0.062", "0.125"], ["three", "9", "6", "1", "0.125", "0.125"]]
+
+
+def test_mcnemar_with_nothing_in_common_is_no_test() -> None:
+    """It is left out of the correction too: the other comparison stays a family of one."""
+    rows = reports({"one": answering("", "abcdef"), "two": answering("xyz"), "three": answering("abcdef")})
+    assert rows[1]["mcnemar"] is None
+    assert rows[2]["mcnemar"]["p"] == rows[2]["mcnemar"]["p_holm"] == pytest.approx(1 / 32)
+    assert ["two", "0", "-", "-", "-", "-"] in [line.split() for line in table(rows).splitlines()]
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+
+
+def test_a_small_p_value_is_not_shown_as_zero() -> None:
+    names = "abcdefghijklmnopqrst"
+    text = table(reports({"one": answering("", names), "two": answering(names)}))
+    assert "1.9e-06" in text
+
+
 def test_the_table_is_aligned_and_harmless() -> None:
     runs = [result(question(f"q{i}"), a, [stage("a", name="x\x1b[2J\ny")]) for i, a in enumerate(["Danube", "Mur"])]
     text = table(reports({"first.jsonl": runs, "a much longer name.jsonl": runs[::-1]}))
     assert "\x1b" not in text
     assert r"x\x1b[2J\ny" in text
     blocks = [block.splitlines() for block in text.split("\n\n")]
-    assert [len(block) for block in blocks] == [3, 3, 2]
+    assert [len(block) for block in blocks] == [3, 3, 2, 2, 1]
     assert all(len({len(row) for row in block}) == 1 for block in blocks), "the last column ends in one line"
     assert "50.0 [0.0, 100.0]" in blocks[0][1]
     assert blocks[2][0].startswith("difference to first.jsonl")
     assert blocks[2][1].split() == ["a", "much", "longer", "name.jsonl", "2", *["+0.0", "[+0.0,", "+0.0]"] * 3]
+    assert blocks[3][0].startswith("exact McNemar test on EM against first.jsonl")
+    assert blocks[3][1].split() == ["a", "much", "longer", "name.jsonl", "2", "0", "0", "1.000", "1.000"]
 
 
 @pytest.mark.parametrize(

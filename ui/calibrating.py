@@ -30,7 +30,8 @@ JUMP = 10.0
 class CalibrationOrder:
     """A calibration that someone asked for. ``options``: checked values; ``passes``: None where the method keeps none.
 
-    ``found``: finished pieces of an earlier attempt, when it was ordered.
+    ``found``: finished pieces of an earlier attempt, when it was ordered. ``verdicts``: people's, by question id, where
+    they were asked for.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class CalibrationOrder:
     replace: bool = False
     passes: Passes | None = None
     found: int = 0
+    verdicts: Mapping[str, bool] | None = None
 
 
 class Pace:
@@ -97,7 +99,12 @@ class LiveCalibration:
         """Calibrate and keep the profile. MdqaError if it cannot be done; a stop ends it as cancelled."""
         order = self.order
         calibrate = load(CALIBRATIONS, order.method, "calibration")
-        more: dict[str, Any] = {"passes": order.passes, "held_out": order.held_out, "data": order.data}
+        more: dict[str, Any] = {
+            "passes": order.passes,
+            "held_out": order.held_out,
+            "data": order.data,
+            "verdicts": order.verdicts,
+        }
         try:
             profile = calibrate(
                 order.questions,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 from typing import Any
 
 from mdqa.benchmarks.base import SPLITS, in_split
-from mdqa.calibration import accepts, calibration_options, planned
+from mdqa.calibration import JUDGED_RUNS, accepts, calibration_options, planned
 from mdqa.errors import ConfigError, InputError, MdqaError
 from mdqa.passes import Passes
 from mdqa.records import Question
 from mdqa.registry import CALIBRATIONS, load, method_class
 from mdqa.run import new_run_id
+from storage.annotations import Judged
 from ui.actions import MAX_SEED, title_of
 from ui.calibrating import CalibrationOrder
 from ui.context import Context
@@ -32,7 +33,10 @@ OTHER_PART = {"calibration": "held-out", "held-out": "calibration", "all": "all"
 
 @dataclass(frozen=True)
 class CalibrationInfo:
-    """A method that can be calibrated, as the form shows it. ``measures``: on held-out questions, if they are given."""
+    """A method that can be calibrated, as the form shows it. ``measures``: on held-out questions, if they are given.
+
+    ``judged``: whether people's verdicts can stand in for gold answers.
+    """
 
     name: str
     title: str
@@ -40,6 +44,7 @@ class CalibrationInfo:
     fields: tuple[FormField, ...]
     resumes: bool
     measures: bool
+    judged: bool
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Wish:
     name: str = ""
     seed: object = 42
     replace: bool = False
+    labels: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -68,8 +74,19 @@ def _info(name: str) -> CalibrationInfo:
     fields = tuple(f for f in form_fields(calibration_options(calibrate)) if f.name != "data")
     cls = method_class(name)
     return CalibrationInfo(
-        name, cls.title, cls.summary, fields, accepts(calibrate, "passes"), accepts(calibrate, "held_out")
+        name,
+        cls.title,
+        cls.summary,
+        fields,
+        resumes=accepts(calibrate, "passes"),
+        measures=accepts(calibrate, "held_out"),
+        judged=takes_verdicts(name),
     )
+
+
+def takes_verdicts(method: str) -> bool:
+    """Whether people's verdicts on stored answers can stand in for gold answers in a method's calibration."""
+    return method in JUDGED_RUNS and accepts(load(CALIBRATIONS, method, "calibration"), "verdicts")
 
 
 def load_files(paths: Sequence[str], context: Context) -> tuple[LoadedFile, ...]:
@@ -105,7 +122,8 @@ def plan(context: Context, wish: Wish) -> Plan:
         )
     except MdqaError as problem:
         obstacles.append(str(problem))
-    for check in (_check_model, _check_name):
+    judged = _judged(context, wish, order.questions)
+    for check in (_check_model, _check_name, lambda *_: _check_labels(wish, judged)):
         try:
             check(context, wish)
         except MdqaError as problem:
@@ -120,6 +138,9 @@ def plan(context: Context, wish: Wish) -> Plan:
         used=used,
         held_out=len(order.held_out) if accepts(calibrate, "held_out") else None,
         passes=passes,
+        unanswered=judged.unanswered if judged else 0,
+        judged=len(judged.found.right) if judged and judged.found else None,
+        tied=judged.found.tied if judged and judged.found else 0,
         pieces=_pieces(context, wish),
         obstacles=tuple(obstacles),
     )
@@ -132,6 +153,10 @@ def start(context: Context, wish: Wish) -> str:
     _check_name(context, wish)
     calibrate = load(CALIBRATIONS, wish.method, "calibration")
     planned(calibrate, order.questions, held_out=order.held_out, seed=order.seed, options=order.options)
+    judged = _judged(context, wish, order.questions)
+    _check_labels(wish, judged)
+    if judged and judged.found:
+        order = replace(order, verdicts=dict(judged.found.right))
     return context.engine.calibrate(order)
 
 
@@ -142,6 +167,37 @@ def shown_calibrations(context: Context) -> list[CalibrationState]:
         latest.setdefault((state.title, state.model, state.name), state)
     ended = [state for state in latest.values() if state.finished][:SHOWN_ENDED]
     return [state for state in latest.values() if not state.finished or state in ended]
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """How many questions have no gold answers and, where they are wished for, people's verdicts on them."""
+
+    unanswered: int
+    found: Judged | None
+
+
+def _judged(context: Context, wish: Wish, questions: Sequence[Question]) -> _Judging | None:
+    """What is known of the questions without gold answers; None where the method measures no answers."""
+    if not takes_verdicts(wish.method):
+        return None
+    unanswered = [item for item in questions if not item.answers]
+    if not wish.labels:
+        return _Judging(len(unanswered), None)
+    verdicts = context.store.annotations.verdicts(model=wish.model, **JUDGED_RUNS[wish.method])
+    return _Judging(len(unanswered), verdicts.on(unanswered))
+
+
+def _check_labels(wish: Wish, judged: _Judging | None) -> None:
+    """InputError if verdicts are wished for and needed, and there are none."""
+    if judged and judged.found and judged.unanswered and not judged.found.right:
+        runs = JUDGED_RUNS[wish.method]
+        raise InputError(
+            f"nobody has judged a stored answer to any of the {judged.unanswered} questions without gold answers: ask "
+            f"them with {title_of(runs['method'])}, treatment {runs['treatment']}, and {wish.model}, and say under the "
+            "answers whether they are right",
+            place="People's verdicts",
+        )
 
 
 def _order(context: Context, wish: Wish) -> CalibrationOrder:

@@ -11,7 +11,7 @@ from pathlib import Path
 from mdqa.calibration import builtin_profiles, parse_profile
 from mdqa.errors import ConfigError, InputError, MdqaError, ProfileError, StorageError
 from mdqa.methods.cafe.profile import read_heads, read_scoring
-from mdqa.methods.madara.method import route_profile
+from mdqa.methods.madara.deciding import route_profile
 from mdqa.methods.madara.router import Thresholds
 from mdqa.passes import Passes
 from mdqa.records import Profile, Routing
@@ -19,6 +19,7 @@ from mdqa.registry import CALIBRATIONS, method_class
 from storage.encoding import clean_text, to_json
 from ui.actions import title_of
 from ui.context import Context
+from ui.views.markup import short
 from ui.views.profiles import STAGES, ListedProfile, head_scores
 
 MAX_NAME = 100
@@ -135,6 +136,14 @@ def ringed_heads(profile: Profile) -> dict[str, int]:
     fields = method_class("cafe").Config.model_fields
     found = {stage: given.get(name, fields[name].default) for stage, name in zip(STAGES, ("k1", "k2"), strict=True)}
     return {stage: value if isinstance(value, int) and value > 0 else 0 for stage, value in found.items()}
+
+
+def comparable(context: Context, entry: ListedProfile) -> list[tuple[str, str]]:
+    """Words and keys of the other profiles that this one can be set against: MADARA's, for another MADARA one."""
+    if entry.profile.method != "madara":
+        return []
+    others = (other for other in listed(context) if other.profile.method == "madara" and other.key != entry.key)
+    return [(f"{o.profile.name} · {short(o.profile.model, 50)} · {o.profile.created[:10]}", o.key) for o in others]
 
 
 def implied_routing(profile: Profile) -> tuple[Routing | None, str]:

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
+from mdqa.attention.rows import Rows
+
 IMPLEMENTATION = "mdqa_sdpa"
 """Name under which transformers knows the function (``attn_implementation``)."""
 
@@ -107,12 +109,15 @@ def attention_forward(
     scaling: float | None = None,
     softcap: float | None = None,
     mdqa_probe: Probe | None = None,
+    mdqa_rows: Rows | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """The function behind :data:`IMPLEMENTATION`; returns (B, Q, H, d)."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward  # noqa: PLC0415
 
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    if mdqa_rows is not None:  # one new token per row; the mask and what it is computed from do not count
+        return mdqa_rows.attend(module.layer_idx, query, key, value, scale, softcap), None
     probe = mdqa_probe
     if probe is not None and probe.rows is not None:
         _observe(module.layer_idx, query, key, attention_mask, scale, softcap, probe)

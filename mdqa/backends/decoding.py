@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from mdqa.attention.capture import Probe, RowBias
 from mdqa.backends.base import GenerationRequest, TextCallback
-from mdqa.backends.forward import Engine, Step
+from mdqa.backends.forward import Engine, Part, cost_of
 from mdqa.backends.prefix import Prefix
 from mdqa.backends.sampling import GrammarCompiler, Sampler
 from mdqa.cancellation import CancelToken
@@ -33,6 +34,83 @@ class Job:
     finish: Any = ""
 
 
+class Batch(Protocol):
+    """Rows that are written together. ``first``: logits (B, V) of their first tokens; ``cached``: see ``Started``."""
+
+    first: Tensor
+    cached: dict[int, int]
+
+    @property
+    def order(self) -> list[int]:
+        """Indices of the jobs, row by row."""
+        ...
+
+    def drop(self, gone: Sequence[int]) -> None:
+        """Let the rows of finished jobs go; the others may change places."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> Tensor:
+        """Append a token to each row, in their order; logits (B, V) of the next."""
+        ...
+
+
+class SharedBatch:
+    """Rows in groups that begin alike (``mdqa.attention.rows``)."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        ids: Sequence[Sequence[int]],
+        parts: Sequence[Part],
+        beginnings: dict[int, Prefix],
+        prefix: Prefix | None,
+        cancel: CancelToken,
+    ) -> None:
+        started = engine.begin(ids, parts, beginnings, prefix=prefix, check=cancel.check)
+        self._engine, self._rows, self.cached = engine, started.rows, started.cached
+        self.first = torch.stack([started.logits[i] for i in self.order])
+
+    @property
+    def order(self) -> list[int]:
+        """See :class:`Batch`."""
+        return self._rows.order
+
+    def drop(self, gone: Sequence[int]) -> None:
+        """See :class:`Batch`."""
+        self._rows.drop(gone)
+
+    def decode(self, tokens: Sequence[int]) -> Tensor:
+        """See :class:`Batch`."""
+        return self._engine.decode(tokens, self._rows)
+
+
+class PaddedBatch:
+    """Rows in a cache with padding: for steering, and for models with layers that nothing can be shared in."""
+
+    def __init__(self, engine: Engine, jobs: Sequence[Job], prefix: Prefix | None) -> None:
+        bias = jobs[0].steering
+        self._engine, self._probe = engine, None if bias is None else Probe(steering=bias)
+        self.order = [job.index for job in jobs]
+        self._step = engine.prefill(
+            [job.ids for job in jobs], prefix=prefix, reusable=jobs[0].reusable, probe=self._probe
+        )
+        self.cached = dict(zip(self.order, self._step.cached, strict=True))
+        self.first = self._step.logits[:, -1]
+
+    def drop(self, gone: Sequence[int]) -> None:
+        """See :class:`Batch`."""
+        keep = [place for place, index in enumerate(self.order) if index not in gone]
+        self.order = [self.order[place] for place in keep]
+        if keep and gone:
+            places = torch.tensor(keep, device=self._engine.device)
+            self._step.cache.batch_select_indices(places)
+            self._step.attention_mask = self._step.attention_mask[places]
+
+    def decode(self, tokens: Sequence[int]) -> Tensor:
+        """See :class:`Batch`."""
+        return self._engine.decode_padded(tokens, self._step, self._probe)
+
+
 class Decoder:
     """Turns jobs into generations with one engine and one tokenizer."""
 
@@ -52,50 +130,52 @@ class Decoder:
         on_done: Callable[[int], None] | None,
         prefix: Prefix | None,
     ) -> list[Generation]:
-        """All replies in the order of the jobs."""
+        """All replies in the order of the jobs, whose indices are their places."""
         done: dict[int, Generation] = {}
-        sizes = [len(job.ids) + job.request.max_new_tokens for job in jobs]
-        for batch in self._engine.batches(sizes):
-            done.update(self._run_batch([jobs[i] for i in batch], cancel, on_text, on_done, prefix))
+        ids = [job.ids for job in jobs]
+        plan = list(self._engine.batches(ids, [job.request.max_new_tokens for job in jobs]))
+        beginnings: dict[int, Prefix] = {}
+        for number, parts in enumerate(plan):
+            cancel.check()
+            began = time.perf_counter()
+            with torch.inference_mode():
+                batch: Batch
+                if self._engine.windows is None or jobs[0].steering is not None:
+                    batch = PaddedBatch(self._engine, [jobs[i] for part in parts for i in part.rows], prefix)
+                else:
+                    batch = SharedBatch(self._engine, ids, parts, beginnings, prefix, cancel)
+                done.update(self._write(jobs, batch, began, cancel, on_text, on_done))
+            needed = {part.group for later in plan[number + 1 :] for part in later}
+            beginnings = {group: begun for group, begun in beginnings.items() if group in needed}
         return [done[job.index] for job in jobs]
 
-    def _run_batch(
+    def _write(
         self,
-        jobs: list[Job],
+        jobs: Sequence[Job],
+        batch: Batch,
+        began: float,
         cancel: CancelToken,
         on_text: TextCallback | None,
         on_done: Callable[[int], None] | None,
-        prefix: Prefix | None,
     ) -> dict[int, Generation]:
-        cancel.check()
-        began = time.perf_counter()
-        samplers = [self._sampler(job.request) for job in jobs]
-        probe = None if jobs[0].steering is None else Probe(steering=jobs[0].steering)
+        """Replies of a batch whose prompts are computed, token by token; finished rows leave at once."""
+        count = len(batch.order)
+        samplers = {i: self._sampler(jobs[i].request) for i in batch.order}
         done: dict[int, Generation] = {}
-        with torch.inference_mode():
-            step = self._engine.prefill([j.ids for j in jobs], prefix=prefix, reusable=jobs[0].reusable, probe=probe)
-            logits = step.logits[:, -1]
-            rows = list(range(len(jobs)))  # which job each row of the batch belongs to
-            while True:
-                cancel.check()
-                tokens = []
-                for place, row in enumerate(rows):
-                    token = samplers[row].next_token(logits[place]) if not jobs[row].finish else 0
-                    self._advance(jobs[row], token, samplers[row], on_text)
-                    tokens.append(token)
-                    if jobs[row].finish and jobs[row].index not in done:
-                        done[jobs[row].index] = _generation(jobs[row], step, row, began, len(jobs))
-                        if on_done is not None:
-                            on_done(jobs[row].index)
-                active = [place for place, row in enumerate(rows) if not jobs[row].finish]
-                if not active:
-                    return done
-                if len(active) <= len(rows) // 2:  # finished rows are carried along until half of them are
-                    keep = torch.tensor(active, device=self._engine.device)
-                    step.cache.batch_select_indices(keep)
-                    step.attention_mask = step.attention_mask[keep]
-                    rows, tokens = [rows[p] for p in active], [tokens[p] for p in active]
-                logits = self._engine.decode(torch.tensor(tokens), step, probe)
+        logits = batch.first
+        while True:
+            cancel.check()
+            logits = logits.float().cpu()
+            for place, i in enumerate(batch.order):
+                self._advance(jobs[i], samplers[i].next_token(logits[place]), samplers[i], on_text)
+                if jobs[i].finish:
+                    done[i] = _generation(jobs[i], batch.cached[i], began, count)
+                    if on_done is not None:
+                        on_done(i)
+            batch.drop([i for i in batch.order if i in done])
+            if not batch.order:
+                return done
+            logits = batch.decode([jobs[i].tokens[-1] for i in batch.order])
 
     def _sampler(self, request: GenerationRequest) -> Sampler:
         grammar = None
@@ -107,8 +187,6 @@ class Decoder:
 
     def _advance(self, job: Job, token: int, sampler: Sampler, on_text: TextCallback | None) -> None:
         """Add a token to an unfinished job; decide whether the reply ends here."""
-        if job.finish:
-            return
         if token in self._end_tokens:
             job.finish = "stop"
         else:
@@ -129,8 +207,8 @@ class Decoder:
             job.shown = job.text
 
 
-def _generation(job: Job, step: Step, row: int, began: float, batch: int) -> Generation:
+def _generation(job: Job, cached: int, began: float, batch: int) -> Generation:
     """The finished reply; a batch's time is shared out evenly among its rows."""
     seconds = (time.perf_counter() - began) / batch
-    cost = step.cost(row, seconds, completion=len(job.tokens))
+    cost = cost_of(len(job.ids), cached, seconds, len(job.tokens))
     return Generation(text=job.text, finish_reason=job.finish, cost=cost, seed=job.request.seed)

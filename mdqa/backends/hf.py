@@ -32,7 +32,7 @@ from mdqa.backends.prefix import Prefix
 from mdqa.cancellation import CancelToken
 from mdqa.errors import ConfigError, PromptTooLong
 from mdqa.prompting import Prompt, SegmentKind
-from mdqa.records import AttentionMap, Generation, Head, TokenHeat
+from mdqa.records import AttentionMap, Cost, Generation, Head, TokenHeat
 
 
 class TransformersBackend:
@@ -121,31 +121,34 @@ class TransformersBackend:
         cancel: CancelToken,
         on_done: Callable[[int], None] | None = None,
     ) -> list[Likelihood]:
-        """See :class:`mdqa.backends.base.ScoringBackend`. What follows the target is not run."""
-        spans, rows = [], []
-        for prompt in prompts:
+        """See :class:`mdqa.backends.base.ScoringBackend`. The target's last token and what follows it are not run.
+
+        So prompts that differ in that token alone, such as one that is continued by Yes and by No, are one row.
+        """
+        targets: list[tuple[int, ...]] = []
+        rows: dict[tuple[int, ...], list[int]] = {}  # token ids -> the prompts that begin with them
+        for i, prompt in enumerate(prompts):
             layout = self._layout(prompt)
             span = _target(layout, target)
-            spans.append(span)
-            rows.append(layout.ids[: span.last])
-        results: dict[int, Likelihood] = {}
-        for batch in self._engine.batches([len(row) for row in rows]):
-            cancel.check()
+            targets.append(layout.ids[span.first : span.last])
+            rows.setdefault(layout.ids[: span.last - 1], []).append(i)
+        distinct, results = list(rows), dict[int, Likelihood]()
+        keep = [max(len(targets[i]) for i in rows[row]) for row in distinct]
+        began = time.perf_counter()
+        for batch, step in self._engine.passes(distinct, keep, cancel.check):
+            ids = [distinct[place] for place in batch]
+            seconds = (time.perf_counter() - began) / sum(len(rows[row]) for row in ids)
+            for place, row in enumerate(ids):
+                for i in rows[row]:
+                    tokens = torch.tensor(targets[i], device=step.logits.device)
+                    # one prompt at a time: in float32 a whole batch over a large vocabulary takes gigabytes
+                    logprobs = torch.log_softmax(step.logits[place, -len(tokens) :].float(), dim=-1)  # (length, V)
+                    picked = logprobs.gather(1, tokens[:, None]).sum()
+                    cost = step.cost(place, seconds) if i == rows[row][0] else _reused(len(row), seconds)
+                    results[i] = Likelihood(float(picked), len(tokens), cost)
+                    if on_done is not None:
+                        on_done(i)
             began = time.perf_counter()
-            ids = [rows[i] for i in batch]
-            keep = max(spans[i].last - spans[i].first for i in batch) + 1
-            with torch.inference_mode():
-                step = self._engine.prefill(ids, keep=keep)
-            seconds = (time.perf_counter() - began) / len(batch)
-            for place, i in enumerate(batch):
-                length = spans[i].last - spans[i].first
-                tokens = torch.tensor(rows[i][spans[i].first :], device=step.logits.device)
-                # one row at a time: in float32 a whole batch over a large vocabulary takes gigabytes
-                logprobs = torch.log_softmax(step.logits[place, -length - 1 : -1].float(), dim=-1)  # (length, V)
-                picked = logprobs.gather(1, tokens[:, None]).sum()
-                results[i] = Likelihood(float(picked), length, step.cost(place, seconds))
-                if on_done is not None:
-                    on_done(i)
         return [results[i] for i in range(len(prompts))]
 
     def attend(
@@ -215,6 +218,11 @@ def _target(layout: Layout, target: SegmentKind | Literal["reply"]) -> Span:
     if not spans or spans[-1].last == spans[-1].first:
         raise ConfigError(f"the prompt has no {target} whose likelihood could be taken")
     return spans[-1]
+
+
+def _reused(tokens: int, seconds: float) -> Cost:
+    """Cost of a prompt whose pass was another one's."""
+    return Cost(llm_calls=1, prompt_tokens=tokens, cached_tokens=tokens, seconds=seconds)
 
 
 def _rows(layout: Layout, rows: AttendingRows) -> tuple[int, int]:

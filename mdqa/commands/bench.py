@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TextIO
 
 from mdqa.backends.base import Backend
@@ -28,6 +29,7 @@ from mdqa.commands.options import (
     json_line,
     make_tools,
     open_backend,
+    parse_set,
     positive,
     questions_from,
 )
@@ -42,6 +44,7 @@ from mdqa.registry import BENCHES, READERS, load
 from mdqa.settings import Settings
 
 LENGTHS = (1000, 2800, 8000)
+OTHER_LENGTHS = MappingProxyType({"madara": (1400,)})  # ten documents; one call at a time takes long
 QUESTIONS = 5
 """Questions of --input that are used unless --limit says otherwise."""
 
@@ -53,9 +56,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", type=positive, default=5, metavar="N", help="rounds (per question of --input)")
     parser.add_argument("--profile", default="", metavar="NAME", help="calibration profile: a name or a JSON file")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything that is drawn (default: 0)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the measured method (madara)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     group = parser.add_argument_group("prompts")
-    shown = ",".join(map(str, LENGTHS))
+    shown = "; ".join(
+        [",".join(map(str, LENGTHS)), *(f"{name} {','.join(map(str, n))}" for name, n in OTHER_LENGTHS.items())]
+    )
     group.add_argument("--lengths", type=_lengths, metavar="N,N,...", help=f"tokens of the prompts (default: {shown})")
     group.add_argument(
         "--input", type=Path, metavar="FILE", help="questions with their documents, instead of made ones"
@@ -132,7 +140,8 @@ def _plan(
     progress: Progress,
 ) -> Plan:
     if questions is None:
-        cases = built_in_cases(args.lengths or LENGTHS, partial(prompt_tokens, backend), args.repeats, args.limit)
+        lengths = args.lengths or OTHER_LENGTHS.get(args.name, LENGTHS)
+        cases = built_in_cases(lengths, partial(prompt_tokens, backend), args.repeats, args.limit)
     else:
         cases = [Case(args.input.name, questions, args.repeats * len(questions))]
     stored = stored_profiles(args.db or settings.database)
@@ -148,6 +157,7 @@ def _plan(
         find_profile=find,
         cancel=cancel,
         progress=progress,
+        options=parse_set(args.set),
     )
 
 

@@ -4,19 +4,24 @@ By default only the calibration half of the questions is used, so that the held-
 half, --report N questions of every file show how good the result is. Finished pieces of work are kept: the same
 command goes on where a stopped or killed one was. The profile goes into the database, or with --output into a JSON
 file that --profile FILE.json reads.
+
+MADARA's No-Filter accuracy needs to know which answers are right. Where the file does not say, --labels takes the
+verdicts that people gave on the page on stored MADARA runs with treatment nf, of this model, on the same question
+over the same documents in the same order: the majority of each person's latest verdict; ties are left out. People
+accept wordings that exact match does not, so what they say tends to be more than exact match would give.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from inspect import signature
 from itertools import islice
 from pathlib import Path
 
 from mdqa.benchmarks.base import in_split, read_questions
-from mdqa.calibration import typed_options, write_profile
+from mdqa.calibration import JUDGED_RUNS, planned, typed_options, write_profile
 from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import opened, stored_profiles
 from mdqa.commands.options import (
@@ -29,7 +34,7 @@ from mdqa.commands.options import (
     parse_set,
     questions_from,
 )
-from mdqa.errors import Cancelled, ConfigError
+from mdqa.errors import Cancelled, ConfigError, InputError
 from mdqa.methods.cafe.quality import table
 from mdqa.passes import Passes
 from mdqa.records import Question
@@ -46,6 +51,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the calibration")
     parser.add_argument(
         "--report", type=int, default=20, metavar="N", help="measure the profile on N other questions of every file"
+    )
+    parser.add_argument(
+        "--labels",
+        action="store_true",
+        help="where a question has no gold answers, use people's verdicts in the database on stored answers to it",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_question_arguments(parser, split="calibration", seed=42, several=True)
@@ -76,9 +86,16 @@ def run(args: argparse.Namespace) -> int:
     accepted = signature(calibrate).parameters
     if "held_out" in accepted and args.report > 0:
         options["held_out"] = _others(args, questions)
+    wanted = {name: value for name, value in options.items() if name != "held_out"}
+    used, calls = planned(calibrate, questions, held_out=options.get("held_out", ()), seed=args.seed, options=wanted)
+    print(f"{used} of them are used, with at most {calls:,} passes of the model", file=sys.stderr)
+    if args.labels:
+        _check_labels(args, database, accepted)
     backend = open_backend(args, settings)
     try:
         _check_name(args, database, backend.model)
+        if args.labels:
+            options["verdicts"] = _verdicts(args.method, database, backend.model, questions)
         with stop_by_signal() as cancel, tqdm(file=sys.stderr, disable=args.quiet, dynamic_ncols=True) as bar:
 
             def progress(done: int, total: int, message: str = "") -> None:
@@ -123,6 +140,39 @@ def _others(args: argparse.Namespace, used: Sequence[Question]) -> list[Question
         found = in_split(read_questions(path, format=args.format), split)
         others.extend(islice((q for q in found if q.gold_ids and q.id not in seen), args.report))
     return others
+
+
+def _check_labels(args: argparse.Namespace, database: Path, accepted: Container[str]) -> None:
+    """An error, before the model is loaded, if there can be no verdicts to use."""
+    if args.method not in JUDGED_RUNS or "verdicts" not in accepted:
+        raise ConfigError(f"--labels: the calibration of {args.method} does not measure answers")
+    if not database.is_file():
+        raise InputError("there is no such database, so there are no labels", place=str(database))
+
+
+def _verdicts(method: str, database: Path, model: str, questions: Sequence[Question]) -> dict[str, bool]:
+    """People's verdicts on stored answers to the questions without gold answers, by question id, and a line on them.
+
+    InputError, before hours of work, if there are such questions and nobody judged an answer to any of them.
+    """
+    unanswered = [item for item in questions if not item.answers]
+    with opened(database) as store:
+        judged = store.annotations.verdicts(model=model, **JUDGED_RUNS[method]).on(unanswered)
+    found = f"people judged {len(judged.right)} of {len(unanswered)} questions without gold answers"
+    ties = f"; {judged.tied} more are left out, with as many for as against" if judged.tied else ""
+    if unanswered and not judged.right:
+        raise InputError(
+            f"--labels: {found}{ties}. Answer them on the page with {_named(method)} and {model}, say whether the "
+            "answers are right, or leave out --labels",
+            place=str(database),
+        )
+    print(found + ties, file=sys.stderr)
+    return dict(judged.right)
+
+
+def _named(method: str) -> str:
+    """The runs that count, in words: the method and, if there is one, the treatment."""
+    return " and treatment ".join(JUDGED_RUNS[method].values())
 
 
 def _check_name(args: argparse.Namespace, database: Path, model: str) -> None:

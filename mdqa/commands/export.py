@@ -14,7 +14,9 @@ from mdqa.settings import Settings
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("--what", default="runs", help="what to export (default: runs)")
+    parser.add_argument(
+        "--what", default="runs", help="runs with their labels (default), or annotations: the labels alone"
+    )
     parser.add_argument("--format", default="jsonl", choices=("jsonl", "csv", "sqlite"), help="default: jsonl")
     parser.add_argument("--output", required=True, metavar="FILE", help="the file to write; - is standard output")
     add_database_argument(parser)

@@ -2,7 +2,8 @@
 
 --results FILE [FILE ...] scores the result lines of answer against the questions of --input: one JSON line per file to
 --output, with SubEM, F1, EM, gold recall per stage and median costs, each mean with its 95% bootstrap interval; with
-several files also the paired difference to the first. The same as a table goes to standard error.
+several files also the paired difference of each to the first, and McNemar's exact test on EM between the two with p
+corrected by Holm for all comparisons. The same as a table goes to standard error.
 
 --cases FILE holds JSON lines with metric, prediction, answers and expected. Every mismatch is printed; exit status 1 if
 there is one.
@@ -47,14 +48,15 @@ def run(args: argparse.Namespace) -> int:
     if len({path.resolve() for path in args.results}) < len(args.results):
         raise ConfigError("--results names a file twice")
     questions = {item.id: item for item in questions_in(args.input, args.format, "all", None)}
-    files = {str(path): read_lines(_lines(path), questions, input_digest, file=str(path)) for path in args.results}
+    files = {str(path): read_lines(lines_of(path), questions, input_digest, file=str(path)) for path in args.results}
     rows = reports(files)
     write_lines(rows, output)
     print(table(rows), file=sys.stderr)
     return 0
 
 
-def _lines(path: Path) -> list[bytes]:
+def lines_of(path: Path) -> list[bytes]:
+    """The lines of a result file; InputError if it cannot be read."""
     try:
         return path.read_bytes().splitlines()
     except OSError as error:

@@ -47,6 +47,22 @@ class Unreadable(Exception):
         self.status, self.detail = status, detail
 
 
+@dataclass(frozen=True)
+class Inquiry(Generic[T]):
+    """Requests of one role whose replies ``parse`` reads. ``documents``: per request (default: those in its prompt)."""
+
+    role: str
+    requests: Sequence[GenerationRequest]
+    parse: Callable[[str], T]
+    documents: Sequence[Sequence[str]] | None = None
+
+    def about(self, index: int) -> tuple[str, ...]:
+        """Ids of the documents that a request is about."""
+        if self.documents is None:
+            return tuple(self.requests[index].prompt.document_ids)
+        return tuple(self.documents[index])
+
+
 def ask(
     run: Recorder,
     role: str,
@@ -59,18 +75,33 @@ def ask(
     prefix: Any = None,
 ) -> list[Reply[T]]:
     """Send all requests as one batch, parse every reply with ``parse``, retry the unreadable ones together."""
-    about = [tuple(ids) for ids in documents] if documents else [r.prompt.document_ids for r in requests]
-    replies: dict[int, Reply[T]] = {}
-    pending = list(range(len(requests)))
+    inquiry = Inquiry(role, requests, parse, documents)
+    return ask_together(run, [inquiry], retries=retries, stream=stream, prefix=prefix)[0]
+
+
+def ask_together(
+    run: Recorder,
+    inquiries: Sequence[Inquiry[Any]],
+    *,
+    retries: int = 1,
+    stream: bool = False,
+    prefix: Any = None,
+) -> list[list[Reply[Any]]]:
+    """Send the requests of several roles as one batch, so that none waits for another role's; replies per inquiry."""
+    replies: dict[tuple[int, int], Reply[Any]] = {}
+    pending = [(place, i) for place, inquiry in enumerate(inquiries) for i in range(len(inquiry.requests))]
     for attempt in range(1, retries + 2):
-        batch = [requests[i] if attempt == 1 else _again(requests[i], attempt) for i in pending]
+        asked = [inquiries[place].requests[i] for place, i in pending]
+        batch = asked if attempt == 1 else [_again(request, attempt) for request in asked]
+        role = inquiries[pending[0][0]].role if pending else ""
         generations = run.generate_unrecorded(role, batch, stream=stream and attempt == 1, prefix=prefix)
-        for i, request, generation in zip(pending, batch, generations, strict=True):
-            replies[i] = _read(run, role, request, generation, parse, about[i], attempt)
-        pending = [i for i in pending if replies[i].value is None]
+        for (place, i), request, generation in zip(pending, batch, generations, strict=True):
+            inquiry = inquiries[place]
+            replies[place, i] = _read(run, inquiry.role, request, generation, inquiry.parse, inquiry.about(i), attempt)
+        pending = [key for key in pending if replies[key].value is None]
         if not pending:
             break
-    return [replies[i] for i in range(len(requests))]
+    return [[replies[place, i] for i in range(len(inquiry.requests))] for place, inquiry in enumerate(inquiries)]
 
 
 def _read(

@@ -38,8 +38,9 @@ NO_GROWTH = Goal(1.05)
 def bench(plan: Plan) -> Iterator[Figure]:
     """Figures per case as they come, and at the end how the cost of capturing grows with the prompt.
 
-    CapabilityError, at once, for a backend without weights of its own.
+    At once: CapabilityError for a backend without weights of its own, ConfigError for options.
     """
+    plan.refuse_options("attention")
     return _bench(plan, transformers_backend(plan.tools.backend))
 
 

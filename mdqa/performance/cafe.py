@@ -69,8 +69,10 @@ class Watched:
 def bench(plan: Plan) -> Iterator[Figure]:
     """Figures per case as they come.
 
-    At once: ProfileError without a CAFE profile of the model, CapabilityError for a backend without weights.
+    At once: ProfileError without a CAFE profile of the model, CapabilityError for a backend without weights,
+    ConfigError for options.
     """
+    plan.refuse_options("cafe")
     backend = transformers_backend(plan.tools.backend)
     profile = plan.find_profile("cafe")
     if profile is None:

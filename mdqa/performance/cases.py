@@ -14,7 +14,8 @@ from itertools import islice
 from mdqa.backends.base import Backend
 from mdqa.benchmarks.examples import Example, examples
 from mdqa.errors import InputError
-from mdqa.prompting import Prompt, document_segments, load_template, question_segment
+from mdqa.methods.answers import answer_prompt
+from mdqa.prompting import Prompt
 from mdqa.records import Document, Question
 
 TOKENS_PER_DOCUMENT = 140
@@ -38,8 +39,7 @@ class Case:
 
 def answering_prompt(item: Question) -> Prompt:
     """The prompt of direct answering: all documents, the question last."""
-    template = load_template("mdqa.methods.direct", "answer")
-    return template.fill(documents=document_segments(item.documents), question=question_segment(item.question))
+    return answer_prompt(item.question, item.documents)
 
 
 def prompt_tokens(backend: Backend, item: Question) -> int:

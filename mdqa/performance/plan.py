@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mdqa.cancellation import CancelToken
+from mdqa.errors import ConfigError
 from mdqa.methods.base import Tools
 from mdqa.performance.cases import Case
 from mdqa.performance.measuring import Measured, Meter, Progress, Variant, measure, silent
@@ -16,7 +18,8 @@ from mdqa.records import Profile, Question
 class Plan:
     """A benchmark's work: on what, with which tools, how it is watched.
 
-    ``find_profile``: the calibration profile of a method, None where there is none.
+    ``find_profile``: the calibration profile of a method, None where there is none. ``options``: of the method that is
+    measured, by a benchmark that takes them.
     """
 
     tools: Tools
@@ -26,6 +29,12 @@ class Plan:
     find_profile: Callable[[str], Profile | None] = lambda method: None
     cancel: CancelToken = field(default_factory=CancelToken)
     progress: Progress = silent
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def refuse_options(self, name: str) -> None:
+        """For a benchmark of fixed options; ConfigError if some were given."""
+        if self.options:
+            raise ConfigError(f"bench {name} measures with fixed options; leave out --set {', '.join(self.options)}")
 
     def measure(self, case: Case, make: Callable[[Question], Sequence[Variant]]) -> Measured:
         """Rounds over a case's questions; ``make`` gives the variants for one question."""

@@ -10,18 +10,16 @@ from transformers import AutoModelForCausalLM
 from mdqa.backends.embedded import ensure_model
 from mdqa.benchmarks.examples import examples
 from mdqa.cancellation import CancelToken
-from mdqa.prompting import Prompt, document_segments, load_template, question_segment
+from mdqa.methods.answers import answer_prompt
+from mdqa.prompting import Prompt
 from mdqa.settings import Settings
 
 pytestmark = pytest.mark.slow
 
 
 def prompts() -> list[Prompt]:
-    template = load_template("mdqa.methods.cafe", "answer")
     chosen = [e.question for e in examples()][:3]
-    return [
-        template.fill(documents=document_segments(q.documents), question=question_segment(q.question)) for q in chosen
-    ]
+    return [answer_prompt(q.question, q.documents) for q in chosen]
 
 
 def test_built_in_model_equals_eager(builtin_backend):

@@ -135,6 +135,23 @@ def test_likelihood_of_a_begun_reply():
         backend.log_likelihood([prompt()], target="reply", cancel=CancelToken())
 
 
+def test_prompts_that_differ_in_the_last_token_only_are_one_pass():
+    """Three replies of one token after the same text; a longer one and another text stay rows of their own."""
+    backend = tiny_backend()
+    short = [prompt().with_reply(reply) for reply in "ABC"]
+    prompts = [short[0], prompt().with_reply("A whole sentence"), short[1], prompt("Why?").with_reply("A"), short[2]]
+    done: list[int] = []
+    together = backend.log_likelihood(prompts, target="reply", cancel=CancelToken(), on_done=done.append)
+    assert sorted(done) == list(range(5))
+    for p, found in zip(prompts, together, strict=True):
+        [alone] = backend.log_likelihood([p], target="reply", cancel=CancelToken())
+        assert found.logprob == pytest.approx(alone.logprob, abs=1e-4)
+        assert found.tokens == alone.tokens
+        assert found.cost.prompt_tokens == found.cost.cached_tokens + found.cost.prefill_tokens_computed
+    assert [found.cost.prefill_tokens_computed == 0 for found in together] == [False, False, True, False, True]
+    assert len({found.logprob for found in together}) == 5
+
+
 def test_permuted_prompts_give_permuted_likelihoods():
     backend = tiny_backend()
     prompts = [prompt(q) for q in ("Where?", "Who was it then?", "What?")]

@@ -151,6 +151,6 @@ def test_nothing_is_wider_than_the_page(page: Page, scripted_server: Server, wid
     open_profiles(page, scripted_server.url)
     for name in ("cafe-builtin", "madara-builtin"):
         row(page, name).click()
-        expect(page.locator("#mdqa-profile h3")).to_have_text(name)
+        expect(page.locator("#mdqa-profile h3")).to_have_text(name, timeout=20_000)
         page.wait_for_timeout(800)
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from storage.store import Store
 from tests.browser import steps
 from tests.browser.conftest import Server
 
@@ -148,6 +149,34 @@ def test_markup_stays_text(page: Page, scripted_server: Server) -> None:
     assert page.evaluate("window.hacked") is None
     assert page.locator("img[src='x']").count() == 0
     assert page.locator("#mdqa-result b", has_text="bold").count() == 0
+
+
+def test_a_verdict_is_given_by_keyboard_and_there_after_a_reload(page: Page, scripted_server: Server) -> None:
+    steps.open_page(page, scripted_server.url)
+    steps.choose_methods(page, "Direct answering (No-Filter)")
+    run_id = steps.run(page, PATIENCE)
+    verdict, note, back = (page.locator(f"#mdqa-verdict{part}") for part in ("", "-note", "-back"))
+    yes, no = verdict.get_by_label("Yes"), verdict.get_by_label("No")
+    expect(verdict).to_contain_text("Is this answer right?")
+    expect(back).to_have_count(0)
+    with Store.open(scripted_server.database) as store:
+        store.annotations.add(run_id, "correct", True, annotator=EVIL)
+        yes.focus()
+        page.keyboard.press("Space")
+        expect(note).to_have_text("Kept · 1 other person: 1 yes, 0 no", timeout=10_000)
+        assert [(x.value, x.annotator) for x in store.annotations.list(run_id)] == [(True, EVIL), (True, "local")]
+        no.check()
+        expect(note).to_have_text("Kept · 1 other person: 1 yes, 0 no")
+        expect(back).to_be_visible()
+        steps.open_page(page, f"{scripted_server.url}/?run={run_id}")
+        expect(no).to_be_checked(timeout=20_000)
+        back.focus()
+        page.keyboard.press("Enter")
+        expect(no).not_to_be_checked(timeout=10_000)
+        expect(note).to_have_text("1 other person judged it")  # what they said is not shown before one's own verdict
+        assert [label.value for label in store.annotations.list(run_id)] == [True, True, False, None]
+        assert [label.annotator for label in store.annotations.latest(run_id)] == [EVIL]
+    assert page.get_by_test_id("answer").bounding_box()["y"] < verdict.bounding_box()["y"]  # type: ignore[index]
 
 
 def test_files_are_loaded_and_bad_lines_named(page: Page, scripted_server: Server, tmp_path: Path) -> None:

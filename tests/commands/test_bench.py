@@ -83,6 +83,22 @@ def test_cafe_with_a_profile_and_own_questions(model: Path, tmp_path: Path, caps
     assert "it/s" not in capsys.readouterr().err
 
 
+def test_madara_with_options_of_the_method(model: Path, tmp_path: Path) -> None:
+    short = [f"--set={name}_max_tokens=16" for name in ("agent", "conflict")]
+    source, item = tmp_path / "in.jsonl", examples()[0].question
+    source.write_text(item.with_documents(item.documents[:2]).model_dump_json(), encoding="utf-8")
+    more = ("--input", source, *short, "--set", "generator_max_tokens=1", "--quiet")
+    assert bench("madara", model, tmp_path / "out.jsonl", *more) == 0
+    found = {row["name"]: row for row in lines(tmp_path / "out.jsonl")}
+    assert {row["bench"] for name, row in found.items() if name != "machine"} == {"madara"}
+    assert found["assessment.one_at_a_time.time"]["ratio"] > 0
+    computed = found["assessment.prompt_tokens_computed"]
+    assert 0 < computed["value"] < computed["baseline"]
+    assert computed["documents"] == 2
+    assert found["assessment.equal_replies"]["value"] > 0
+    assert found["one_at_a_time.peak_memory"]["against"] == "batched"
+
+
 def test_data_to_standard_output(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench("attention", model, Path("-"), "--lengths", "600", "--quiet") == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -111,6 +127,7 @@ def test_a_model_without_a_profile_leaves_an_older_output_alone(
         (["attention", "--output", "-", "--model", "scripted"], "scripted"),
         (["attention", "--output", "-", "--lengths", "5", "--input", "x.jsonl"], "--lengths goes with made prompts"),
         (["attention", "--output", "no/such/folder/x.jsonl"], "there is no folder"),
+        (["madara", "--output", "-", "--set", "treatment"], "write it as key=value"),
         (["cafe", "--output", "-", "--model", "scripted"], "scripted"),
         (["attention", "--output", "-", "--input", "missing.jsonl"], "missing.jsonl"),
     ],
@@ -130,6 +147,13 @@ def test_a_length_that_holds_no_documents(model: Path, capsys: pytest.CaptureFix
 def test_a_profile_that_does_not_exist(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench("cafe", model, Path("-"), "--lengths", "600", "--profile", "nobody", "--quiet") == 2
     assert "no profile 'nobody'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["attention", "cafe"])
+def test_fixed_options_are_not_set(name: str, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ("--profile", model / "cafe.json", "--lengths", "600", "--set", "k=3", "--quiet")
+    assert bench(name, model, Path("-"), *more) == 2
+    assert f"bench {name} measures with fixed options; leave out --set k" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -58,6 +58,10 @@ def test_scores_of_what_answer_wrote(questions: Path, answered: list[Path], caps
     assert ranked["median"]["prompt_tokens"] < direct["median"]["prompt_tokens"]
     assert ranked["difference"]["to"] == str(answered[0])
     assert ranked["difference"]["f1"]["n"] == 3
+    same = {"to": str(answered[0]), "metric": "em", "b": 0, "c": 0, "p": 1.0, "n": 3, "p_holm": 1.0}
+    assert ranked["mcnemar"] == same
+    assert "mcnemar" not in direct
+    assert "exact McNemar test on EM" in err
     assert "SubEM" in err
     assert "100.0 [100.0, 100.0]" in err
 

@@ -13,13 +13,16 @@ import pytest
 from mdqa.errors import ConfigError, InputError, MdqaError
 from mdqa.passes import Passes
 from mdqa.records import Question
+from mdqa.registry import method_class
 from tests.ui.helpers import SCRIPTED, SlowBackend, open_scripted, question
 from tests.ui.test_actions import wait_until
+from ui.actions import follow, start_runs
 from ui.calibrating import Pace, keep
 from ui.context import Context
 from ui.inputs import LoadedFile
+from ui.judging import judge
 from ui.planning import Wish, calibrations, load_files, plan, shown_calibrations, start
-from ui.views.calibration import CalibrationState
+from ui.views.calibration import CalibrationState, plan_view
 
 
 @pytest.fixture
@@ -72,6 +75,39 @@ def test_a_calibration_gives_a_profile_that_runs_can_choose(context: Context, me
     if method == "cafe":
         assert profile.values["quality"]["n"] == 2
     assert not list((context.settings.cache / "calibrations").rglob("*.npz")), "finished work leaves no pieces"
+
+
+def answered_by_no_filter(context: Context, *questions: Question) -> list[str]:
+    config = method_class("madara").Config.parse({"treatment": "nf"})
+    ids = [start_runs(context, item, {"madara": config}, model=SCRIPTED)[0] for item in questions]
+    assert all(snapshot.status == "ok" for snapshot in list(follow(context, ids, every=0.02))[-1])
+    return ids
+
+
+def test_verdicts_stand_in_for_gold_answers(context: Context) -> None:
+    made = tuple(item.model_copy(update={"answers": ()}) for item in items(4))
+    known = items(1, start=4)
+    wished = wish(method="madara", files=(LoadedFile("a", (*made, *known)),), limit=9, options={"bootstrap": 0})
+    before = plan(context, wished)
+    assert (before.unanswered, before.judged, before.tied, before.obstacles) == (4, None, 0, ())
+    asked = replace(wished, labels=True)
+    with pytest.raises(InputError, match="nobody has judged a stored answer to any of the 4 questions"):
+        start(context, asked)
+    assert any("treatment nf" in line for line in plan(context, asked).obstacles)
+    first, second, third = answered_by_no_filter(context, *made[:3])
+    judge(context, first, True, "ann", "1")
+    judge(context, second, False, "ann", "2")
+    judge(context, third, False, "ann", "3")
+    judge(context, third, True, "bob", "4")
+    after = plan(context, asked)
+    assert (after.unanswered, after.judged, after.tied, after.obstacles) == (4, 2, 1, ())
+    assert "2 of these judged by people, 1 more left out" in plan_view(after)
+    start(context, asked)
+    state = to_the_end(context)
+    assert (state.status, state.error) == ("ok", "")
+    values = context.store.profiles.get("x", method="madara").values
+    assert (values["nf_source"], values["nf"]["n"]) == ("labels", 3)  # two judged, one with gold answers
+    assert plan(context, wish(labels=True, name="y")).judged is None  # CAFE measures no answers
 
 
 def test_the_plan_says_what_it_will_take(context: Context) -> None:

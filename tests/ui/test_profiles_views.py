@@ -14,11 +14,11 @@ from tests.ui.helpers import scripted_profiles
 from tests.ui.test_views import EVIL, assert_harmless
 from ui.profiles import implied_routing
 from ui.views.calibration import CalibrationState, Plan, calibration_list, duration, plan_view
+from ui.views.probe import probe_view
 from ui.views.profiles import (
     ListedProfile,
     head_scores,
     maps_intro,
-    probe_view,
     profile_head,
     profile_list,
     quality_table,

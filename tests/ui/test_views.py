@@ -30,6 +30,7 @@ from mdqa.records import (
 )
 from mdqa.trace import ModelCall
 from storage.runs import RunRow
+from ui.views.assessment import score_table
 from ui.views.documents import document_cards, marked_text, score_bar, token_heat
 from ui.views.flow import evidence_flow
 from ui.views.heads import head_distribution, head_map, heads_by_document, heads_intro
@@ -40,15 +41,18 @@ from ui.views.markup import number, plain, seconds
 from ui.views.models import ModelStatus, model_card, model_status, obstacles
 from ui.views.preview import Refusal, preview, problems
 from ui.views.prompts import prompt_list
+from ui.views.reply import reply_view
 from ui.views.routing import decisions
 from ui.views.summary import result_head
+from ui.views.treatments import Offer, treatments_panel
+from ui.views.voices import voices
 
 EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>\'"><b onclick=alert(3)> ${alert(4)} {{7*7}} `'
 
 OURS = {
     *("a", "article", "b", "button", "caption", "circle", "dd", "details", "div", "dl", "dt", "em", "g", "h2", "h3"),
-    *("h4", "header", "i", "li", "mark", "ol", "p", "path", "pre", "section", "span", "strong", "summary", "svg"),
-    *("table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul"),
+    *("h4", "h5", "header", "i", "li", "mark", "ol", "p", "path", "pre", "s", "section", "small", "span", "strong"),
+    *("summary", "svg", "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul"),
 }
 """The only elements that views make; an img or a script can only come from a record."""
 
@@ -167,6 +171,23 @@ def hostile_map(run: RunResult) -> AttentionMap:
     return AttentionMap(EVIL, EVIL, ids, mass, retrieval_heads=((0, 1),), model_layers=2, heat=heat)
 
 
+def hostile_assessment(run: RunResult) -> RunResult:
+    """The hostile run as MADARA would leave it: an assessment, a selection, readings and treatments."""
+    stage = run.stages[0]
+    scores = dict.fromkeys(("relevance", "aggregate", EVIL), stage.scores[EVIL])
+    graded = stage.model_copy(
+        update={"name": "assessment", "scores": scores, "calls": {"relevance": stage.calls[EVIL]}}
+    )
+    selected = stage.model_copy(update={"name": "selection"})
+    ids = run.question.document_ids
+    opinions = [
+        Opinion(role="treatment", title=EVIL, answer=EVIL, reasoning=EVIL, documents=ids[:2], chosen=True, group=EVIL),
+        Opinion(role="treatment", title=EVIL, answer="", documents=ids[1:], group=EVIL, status="parse_error"),
+        Opinion(role="reading", title=EVIL, answer=EVIL, documents=ids[:1], call=0),
+    ]
+    return run.model_copy(update={"stages": (graded, selected), "opinions": (*run.opinions, *opinions)})
+
+
 def hostile_html() -> Iterator[tuple[str, str]]:
     run, call = hostile_run(), hostile_call()
     attention = hostile_map(run)
@@ -175,6 +196,12 @@ def hostile_html() -> Iterator[tuple[str, str]]:
     yield "cards", document_cards(run, {0: call}, more=EVIL)
     yield "heat", document_cards(run, {0: call}, token_heat(attention, (0, 1)))
     yield "decisions", decisions(run)
+    yield "voices", voices(run)
+    offer = Offer(EVIL, EVIL, EVIL)
+    graded = hostile_assessment(run)
+    yield "treatments", treatments_panel(graded, [offer])
+    yield "scores", score_table(graded, {0: call})
+    yield "reply", reply_view(graded, call, {0: call.model_copy(update={"attempt": 1}), 1: call}, EVIL + "0")
     yield "heads", heads_intro(run, (), EVIL)
     yield "prompts", prompt_list([call])
     yield (

@@ -12,7 +12,7 @@ from ui.components.option_box import option_box
 from ui.components.question_input import FILE_TYPES
 from ui.context import Context
 from ui.guard import QUIET, guarded
-from ui.planning import CalibrationInfo, Wish, calibrations, load_files, plan
+from ui.planning import CalibrationInfo, Wish, calibrations, load_files, plan, takes_verdicts
 from ui.profiles import MAX_NAME
 from ui.views.calibration import Plan, plan_view
 from ui.views.markup import text
@@ -23,6 +23,10 @@ SPLIT_CHOICES = [
     ("The held-out half", "held-out"),
     ("All questions", "all"),
 ]
+JUDGING = (
+    "Majority of what people said under stored answers of this model: MADARA with treatment nf, the same question and "
+    "documents"
+)
 QUESTIONS, HELD_OUT, SEED = 30, 20, 42
 
 
@@ -42,6 +46,7 @@ class CalibrationForm:
     model: gr.Dropdown
     name: gr.Textbox
     seed: gr.Number
+    labels: gr.Checkbox
     replace: gr.Checkbox
     boxes: Mapping[str, Mapping[str, Any]]
     preview: gr.HTML
@@ -63,6 +68,7 @@ class CalibrationForm:
             self.model,
             self.name,
             self.seed,
+            self.labels,
             self.replace,
         ]
 
@@ -79,6 +85,7 @@ class CalibrationForm:
             name=values[self.name] or "",
             seed=values[self.seed],
             replace=bool(values[self.replace]),
+            labels=bool(values[self.labels]) and takes_verdicts(method),
             options={name: values[box] for name, box in self.boxes.get(method, {}).items()},
         )
 
@@ -128,6 +135,13 @@ def build_calibration_form(context: Context) -> CalibrationForm:
         label="Language model",
         elem_id="mdqa-calibration-model",
     )
+    labels = gr.Checkbox(
+        False,
+        label="People's verdicts where there are no gold answers",
+        info=JUDGING,
+        visible=first.judged,
+        elem_id="mdqa-calibration-labels",
+    )
     boxes: dict[str, dict[str, Any]] = {}
     panels: list[gr.Accordion] = []
     for info in infos:
@@ -162,6 +176,7 @@ def build_calibration_form(context: Context) -> CalibrationForm:
         model,
         name,
         seed,
+        labels,
         replace,
         boxes,
         preview,
@@ -183,12 +198,14 @@ def _wire(form: CalibrationForm, panels: Sequence[gr.Accordion]) -> None:
 
     def choose_method(name: str) -> list[Any]:
         measures = any(info.name == name and info.measures for info in form.infos)
-        return [gr.Number(visible=measures), *(gr.Accordion(visible=info.name == name) for info in form.infos)]
+        judged = any(info.name == name and info.judged for info in form.infos)
+        panels = (gr.Accordion(visible=info.name == name) for info in form.infos)
+        return [gr.Number(visible=measures), gr.Checkbox(visible=judged), *panels]
 
     boxes = [*form.watched, *(box for boxes in form.boxes.values() for box in boxes.values())]
     loading = form.files.change(guarded(upload), form.files, [form.loaded, form.notes], **QUIET)
     loading.then(guarded(form.plan), form.inputs, form.preview, **QUIET)
-    form.method.change(guarded(choose_method), form.method, [form.held_out, *panels], **QUIET)
+    form.method.change(guarded(choose_method), form.method, [form.held_out, form.labels, *panels], **QUIET)
     gr.on(
         [box.change for box in boxes],
         guarded(form.plan),

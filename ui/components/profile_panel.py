@@ -8,13 +8,14 @@ from typing import Any
 import gradio as gr
 
 from ui.context import Context
-from ui.profiles import find, implied_routing, ringed_heads
+from ui.guard import QUIET, guarded
+from ui.profiles import comparable, find, implied_routing, ringed_heads
 from ui.views.markup import empty, text
+from ui.views.probe import probe_view, probes_compared
 from ui.views.profiles import (
     STAGES,
     head_scores,
     maps_intro,
-    probe_view,
     profile_head,
     quality_table,
     ranked_heads,
@@ -47,6 +48,8 @@ class ProfilePanel:
     intro: gr.HTML
     maps: tuple[gr.Plot, ...]
     rest: gr.HTML
+    other: gr.Dropdown
+    compared: gr.HTML
     remove: gr.Button
     confirm: gr.Column
     question: gr.HTML
@@ -54,13 +57,15 @@ class ProfilePanel:
     @property
     def outputs(self) -> list[Any]:
         """What :meth:`show` fills, in its order."""
-        return [self.head, self.intro, *self.maps, self.rest, self.remove, self.confirm, self.question]
+        middle = [self.rest, self.other, self.compared]
+        return [self.head, self.intro, *self.maps, *middle, self.remove, self.confirm, self.question]
 
     def show(self, key: str) -> list[Any]:
         """Values for :attr:`outputs`; ProfileError if there is no such profile. An empty key shows nothing."""
         closed = [gr.Column(visible=False), ""]
         if not key:
-            return [NOTHING, "", *(gr.Plot(value=None, visible=False) for _ in self.maps), "", _remove(False), *closed]
+            maps = [gr.Plot(value=None, visible=False) for _ in self.maps]
+            return [NOTHING, "", *maps, "", _other([]), "", _remove(False), *closed]
         entry = find(self.context, key)
         profile = entry.profile
         ringed = ringed_heads(profile)
@@ -81,9 +86,19 @@ class ProfilePanel:
             maps_intro(tables, ringed),
             *plots,
             rest,
+            _other(comparable(self.context, entry)),
+            "",
             _remove(not entry.builtin),
             *closed,
         ]
+
+    def compare(self, key: str, other: str | None) -> str:
+        """The profile in front beside another one; nothing where none is chosen."""
+        if not other:
+            return ""
+        profiles = find(self.context, key).profile, find(self.context, other).profile
+        (one, _), (two, _) = (implied_routing(profile) for profile in profiles)
+        return probes_compared(*profiles, (one, two))
 
     def ask(self, key: str) -> list[Any]:
         """The question before a profile is deleted: confirm box and its words."""
@@ -92,12 +107,17 @@ class ProfilePanel:
         return [gr.Column(visible=True), text("p", words, "mdqa-note", dir="auto")]
 
 
+def _other(choices: list[tuple[str, str]]) -> Any:
+    """The picker of a second profile; hidden where there is none of the same kind."""
+    return gr.Dropdown(choices=[("None", ""), *choices], value="", visible=bool(choices))
+
+
 def _remove(possible: bool) -> Any:
     return gr.Button(visible=possible)
 
 
-def build_profile_panel(context: Context) -> tuple[ProfilePanel, gr.Button, gr.Button]:
-    """Lay out a profile; also the buttons that confirm and give up deleting it."""
+def build_profile_panel(context: Context, chosen: gr.State) -> tuple[ProfilePanel, gr.Button, gr.Button]:
+    """Lay out a profile; also the buttons that confirm and give up deleting it. ``chosen``: the key of the list."""
     head = gr.HTML(NOTHING, apply_default_css=False, js_on_load=SAVE_FILE, elem_id="mdqa-profile")
     with gr.Row(elem_classes="mdqa-profile-actions"):
         remove = gr.Button("Delete…", size="sm", visible=False, elem_id="mdqa-profile-delete")
@@ -112,4 +132,8 @@ def build_profile_panel(context: Context) -> tuple[ProfilePanel, gr.Button, gr.B
             gr.Plot(show_label=False, container=False, visible=False, elem_id=f"mdqa-map-{stage}") for stage in STAGES
         )
     rest = gr.HTML(apply_default_css=False, elem_id="mdqa-profile-rest")
-    return ProfilePanel(context, head, intro, maps, rest, remove, confirm, question), sure, not_sure
+    other = gr.Dropdown([], label="Compare with", visible=False, elem_id="mdqa-profile-other")
+    compared = gr.HTML(apply_default_css=False, elem_id="mdqa-profile-compared")
+    panel = ProfilePanel(context, head, intro, maps, rest, other, compared, remove, confirm, question)
+    other.input(guarded(panel.compare), [chosen, other], compared, **QUIET)
+    return panel, sure, not_sure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gradio as gr
@@ -84,7 +84,7 @@ def build_rerun() -> Rerun:
 def _box(field: FormField) -> Any:
     """The option's box. Its limits are checked by the configuration, whose message names the option."""
     if field.kind not in ("whole", "number"):
-        return option_box(field)
+        return option_box(replace(field, help=""))  # what it does is said below, once for all boxes
     return gr.Number(field.default, label=field.label, step=1 if field.kind == "whole" else 0.1, min_width=84)
 
 

@@ -11,7 +11,9 @@ import gradio as gr
 from mdqa.errors import InputError
 from mdqa.records import AttentionMap, Head
 from ui.actions import View, load_view
+from ui.components.decision_panel import DecisionPanel, build_decision_panel
 from ui.components.rerun import Rerun, build_rerun
+from ui.components.verdict import Verdict, build_verdict
 from ui.context import Context
 from ui.guard import QUIET, guarded
 from ui.views.documents import document_cards, token_heat
@@ -19,7 +21,6 @@ from ui.views.flow import evidence_flow
 from ui.views.heads import head_distribution, head_map, heads_by_document, heads_intro, top_heads
 from ui.views.markup import plain
 from ui.views.prompts import PAGE, prompt_list
-from ui.views.routing import decisions
 from ui.views.summary import change_line, result_head
 
 KEY_SENTENCES = ""
@@ -34,11 +35,12 @@ class ResultPanel:
     run: gr.Radio
     before: gr.State
     head: gr.HTML
+    verdict: Verdict
     rerun: Rerun
     flow: gr.HTML
     highlight: gr.Dropdown
     cards: gr.HTML
-    decisions: gr.HTML
+    decisions: DecisionPanel
     intro: gr.HTML
     map: gr.Dropdown
     document: gr.Dropdown
@@ -54,11 +56,12 @@ class ResultPanel:
         """What :meth:`show` fills, in its order."""
         return [
             self.head,
+            *self.verdict.outputs,
             *self.rerun.outputs,
             self.flow,
             self.highlight,
             self.cards,
-            self.decisions,
+            *self.decisions.outputs,
             self.intro,
             self.map,
             self.document,
@@ -70,8 +73,10 @@ class ResultPanel:
             self.prompts,
         ]
 
-    def show(self, run_id: str, before: Mapping[str, str] | None = None) -> list[Any]:
-        """Values for :attr:`outputs`; MdqaError if there is no such run."""
+    def show(
+        self, run_id: str, before: Mapping[str, str] | None = None, request: gr.Request | None = None
+    ) -> list[Any]:
+        """Values for :attr:`outputs`, as the visitor of ``request`` may see them; MdqaError if there is no such run."""
         view = load_view(self.context, run_id, (before or {}).get(run_id, ""))
         run = view.run
         return [
@@ -83,11 +88,12 @@ class ResultPanel:
                 retrieved=view.gold_reached,
                 change=change_line(view.before, run) if view.before is not None else "",
             ),
+            *self.verdict.show(run, request),
             *self.rerun.show(run),
             evidence_flow(run),
             gr.Dropdown(choices=_highlights(view), value=KEY_SENTENCES, visible=len(_highlights(view)) > 1),
             document_cards(run, view.calls_by_index),
-            decisions(run),
+            *self.decisions.show(view),
             heads_intro(run, view.maps, _no_maps(view)),
             *self._heads(view),
             *_prompt_pages(view),
@@ -191,6 +197,7 @@ def build_result_panel(context: Context) -> ResultPanel:
         run = gr.Radio([], label="Run", visible=False, elem_id="mdqa-run-choice")
         before = gr.State({})
         head = gr.HTML(apply_default_css=False)
+        verdict = build_verdict(context)
         rerun = build_rerun()
         with gr.Tabs(elem_classes="mdqa-result-tabs"):
             with gr.Tab("Flow", id="flow"):
@@ -199,7 +206,7 @@ def build_result_panel(context: Context) -> ResultPanel:
                 highlight = gr.Dropdown([], label="Highlight in the text", visible=False)
                 cards = gr.HTML(apply_default_css=False, elem_id="mdqa-documents")
             with gr.Tab("Decisions", id="decisions"):
-                made = gr.HTML(apply_default_css=False, elem_id="mdqa-decisions")
+                made = build_decision_panel(context, run)
             with gr.Tab("Heads", id="heads"):
                 intro = gr.HTML(apply_default_css=False)
                 chosen_map = gr.Dropdown([], label="Attention map", visible=False)
@@ -217,6 +224,7 @@ def build_result_panel(context: Context) -> ResultPanel:
         run,
         before,
         head,
+        verdict,
         rerun,
         flow,
         highlight,
@@ -243,8 +251,8 @@ def _plot(name: str) -> gr.Plot:
 def _wire(panel: ResultPanel) -> None:
     context = panel.context
 
-    def choose_run(run_id: str, before: Mapping[str, str]) -> list[Any]:
-        return panel.show(run_id, before)
+    def choose_run(run_id: str, before: Mapping[str, str], request: gr.Request) -> list[Any]:
+        return panel.show(run_id, before, request)
 
     def choose_highlight(run_id: str, value: str) -> str:
         view = load_view(context, run_id)

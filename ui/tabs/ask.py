@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -106,11 +106,27 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         yield [_with_address(live_panel(now), all_ids, before), gr.skip(), all_ids, *_buttons(busy=False)]
 
     async def again(values: Mapping[Any, Any]) -> AsyncIterator[list[Any]]:
-        """The run in front once more with what was changed under its answer; it takes the old one's place."""
+        """The run in front once more with what was changed under its answer."""
+
+        def changed() -> Mapping[str, Any]:
+            return panel.rerun.changes(load_view(context, values[panel.run]).run, values)
+
+        async for update in repeat(values, changed):
+            yield update
+
+    def comparing(name: str) -> Callable[[Mapping[Any, Any]], AsyncIterator[list[Any]]]:
+        async def compare(values: Mapping[Any, Any]) -> AsyncIterator[list[Any]]:
+            """The run in front once more, with treatments that it did not choose."""
+            async for update in repeat(values, lambda: {"compare": name}):
+                yield update
+
+        return compare
+
+    async def repeat(values: Mapping[Any, Any], changes: Callable[[], Mapping[str, Any]]) -> AsyncIterator[list[Any]]:
+        """The run in front once more with these changes; it takes the old one's place."""
         old, before = values[panel.run], values[panel.before]
         try:
-            changes = panel.rerun.changes(load_view(context, old).run, values)
-            new = run_again(context, old, changes)
+            new = run_again(context, old, changes())
         except Exception as problem:  # whatever it is, what was typed must not be lost
             yield [*(gr.skip() for _ in controls), message(explained(problem), "bad"), [], gr.skip()]
             return
@@ -119,12 +135,12 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         async for update in watch([new], beside, old):
             yield [*update, "", [new, *beside], {**before, new: old}]
 
-    def show(ids: Sequence[str], before: Mapping[str, str]) -> list[Any]:
+    def show(ids: Sequence[str], before: Mapping[str, str], request: gr.Request) -> list[Any]:
         """The finished runs, the first one in front; nothing where the start was refused."""
         titles = _titles(context, ids)
         if not titles:
             return [gr.skip() for _ in shown]
-        return [gr.Column(visible=True), run_choices(titles), *panel.show(titles[0][1], before)]
+        return [gr.Column(visible=True), run_choices(titles), *panel.show(titles[0][1], before, request)]
 
     def press_stop(ids: Sequence[str]) -> Any:
         stop(context, ids)
@@ -178,6 +194,13 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         **QUIET,
     )
     repeated.then(guarded(show), [fresh, panel.before], shown, **QUIET)
+    for name, button in panel.decisions.buttons.items():
+        button.click(
+            guarded(comparing(name)),
+            {panel.run, panel.before, running},
+            [*controls, panel.decisions.problem, fresh, panel.before],
+            **QUIET,
+        ).then(guarded(show), [fresh, panel.before], shown, **QUIET)
     gr.on([tab.select, page.load], guarded(model.profiles_now), [model.model, model.profile], model.profile, **QUIET)
     gr.on([methods.chosen.change, model.model.change, *methods.choices], guarded(warn), asked, warnings, **QUIET)
 

@@ -64,8 +64,9 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
                 )
             notice = gr.HTML(apply_default_css=False, elem_id="mdqa-profile-notice")
             rows = gr.HTML(apply_default_css=False, js_on_load=CHOOSE, elem_id="mdqa-profiles")
-            panel, sure, not_sure = build_profile_panel(context)
-    keys, chosen = gr.State(()), gr.State("")
+            chosen = gr.State("")
+            panel, sure, not_sure = build_profile_panel(context, chosen)
+    keys = gr.State(())
     known = gr.State(())
     timer = gr.Timer(1.0, active=False)
 

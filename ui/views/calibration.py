@@ -19,7 +19,9 @@ class Plan:
 
     ``read``: questions in the files; ``part``: of the chosen half; ``taken``: as many of them as were asked for;
     ``unmarked``: of these without gold documents; ``used``: as many as the method uses. ``passes`` of the model at most
-    (0 where the method cannot use the questions). ``pieces``: finished ones of an earlier attempt, None where the
+    (0 where the method cannot use the questions). ``unanswered``: questions without gold answers, where the method
+    measures answers; ``judged``: how many of them people judged, None where that was not asked for, and ``tied`` with
+    as many for as against. ``pieces``: finished ones of an earlier attempt, None where the
     method keeps none. ``obstacles``: why it cannot start.
     """
 
@@ -32,6 +34,9 @@ class Plan:
     used: int = 0
     held_out: int | None = None
     passes: int = 0
+    unanswered: int = 0
+    judged: int | None = None
+    tied: int = 0
     pieces: int | None = None
     obstacles: tuple[str, ...] = ()
 
@@ -77,6 +82,11 @@ def plan_view(plan: Plan) -> str:
     labels = [badge(f"{plural(plan.taken, 'question')}{half}")]
     if plan.unmarked:
         labels.append(badge(f"{count(plan.unmarked)} without gold marks", "warn"))
+    if plan.unanswered:
+        labels.append(badge(f"{count(plan.unanswered)} without gold answers", "warn"))
+    if plan.judged is not None and plan.unanswered:
+        tied = f", {count(plan.tied)} more left out: as many for as against" if plan.tied else ""
+        labels.append(badge(f"{count(plan.judged)} of these judged by people{tied}", "good" if plan.judged else "warn"))
     if plan.held_out:
         labels.append(badge(f"{count(plan.held_out)} held out to measure on"))
     if plan.passes:

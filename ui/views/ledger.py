@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mdqa.records import Document, DocumentScore, RunResult, Stage
+from mdqa.records import Document, DocumentScore, Question, RunResult, Stage
+from mdqa.scoring.answers import best_subspan_em
 
 STEERED = "steered"
 """The signal that is 1 for documents that attention was steered towards."""
+
+ASIDE = "comparison"
+"""The branch of stages that work for treatments that are only compared: no document goes on from them."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +27,14 @@ class Fate:
     reached: bool
 
 
+def on_the_way(stages: Sequence[Stage]) -> list[Stage]:
+    """The stages that documents go through; those beside the way are left out (see ASIDE)."""
+    return [stage for stage in stages if stage.branch != ASIDE]
+
+
 def final_stage(stages: Sequence[Stage]) -> Stage | None:
-    """The stage whose kept documents reached the answer: the last one that worked on documents."""
-    with_documents = [stage for stage in stages if stage.documents]
+    """The stage whose kept documents reached the answer: the last one on the way that worked on documents."""
+    with_documents = [stage for stage in on_the_way(stages) if stage.documents]
     return with_documents[-1] if with_documents else None
 
 
@@ -51,6 +60,8 @@ def fates(run: RunResult) -> list[Fate]:
 def _fate(run: RunResult, document: Document, number: int, last: Stage | None) -> Fate:
     last_kept = dropped = None
     for index, stage in enumerate(run.stages):
+        if stage.branch == ASIDE:
+            continue
         if document.id in stage.kept:
             last_kept = index
             dropped = dropped if dropped is not None and run.stages[dropped].branch != stage.branch else None
@@ -72,6 +83,11 @@ def rank_of(scores: Mapping[str, DocumentScore], document_id: str) -> int | None
     if own is None:
         return None
     return 1 + sum(other.value > own for other in scores.values() if other.value is not None)
+
+
+def right(answer: str, question: Question) -> bool | None:
+    """Whether an answer contains an expected one, as the page judges a run's; None where none is known."""
+    return best_subspan_em(answer, question.answers) > 0 if question.answers else None
 
 
 def duplicates(documents: Sequence[Document]) -> dict[str, int]:
@@ -99,6 +115,8 @@ SIGNAL_WORDS: Mapping[str, str] = {
     "DocScore_written": "DocScore, as written",
     "aggregate": "weighted score",
     "rank_aligned": "rank-aligned score",
+    "similarity": "similarity to the question",
+    "likelihood": "question likelihood",
     "gamma": "sum over the heads (γ)",
     "steered": "steered towards",
     "bm25": "BM25",

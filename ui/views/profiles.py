@@ -1,4 +1,4 @@
-"""Calibration profiles: the list, and one of them with its head scores or its probe and what was measured with it."""
+"""Calibration profiles: the list, and one of them with its head scores and what was measured with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mdqa.attention.heads import top_heads
-from mdqa.records import Profile, Routing
+from mdqa.records import Profile
 from ui.views.heads import layers_by_heads
 from ui.views.markup import (
     DASH,
@@ -21,23 +21,19 @@ from ui.views.markup import (
     empty,
     escape,
     facts,
-    message,
     number,
     plural,
     short,
     table,
     text,
 )
-from ui.views.routing import MEASURES, routing_panel
+from ui.views.probe import is_number
 
 STAGES: Mapping[str, str] = {"coarse": "Coarse filtering", "fine": "Fine steering"}
 """Tables of head scores that a profile may hold, with the stage that uses them."""
 
 RANKED = 10
 QUALITY = (("recall", "Gold recall"), ("top1", "Gold first"), ("mrr", "Reciprocal rank"))
-LEVELS = ("control (reasoning unchanged)", *(MEASURES[name] for name in ("rho1", "rho2", "rho3")))
-HIDDEN = ("coarse", "fine", "quality", "pairs", "options")
-"""Values that are shown elsewhere or are too long for a list."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +180,7 @@ def quality_table(quality: object) -> str:
     grid = table(["Documents ranked by", *(title for _, title in QUALITY)], rows, "quality")
     words = f"On {quality.get('n', DASH)} questions that the profile was not made with; means with 95 % intervals."
     kept, of, m1 = (quality.get(name) for name in ("kept", "documents", "m1"))
-    if _is_number(kept) and _is_number(of):
+    if is_number(kept) and is_number(of):
         words += (
             f" Recall is that of what coarse filtering passes on: the heads' top {m1} together are {number(kept, 1)} "
             f"of {number(of, 1)} documents; the other rankings may pass on as many."
@@ -192,84 +188,17 @@ def quality_table(quality: object) -> str:
     return element("section", text("h3", "Finding the evidence") + text("p", words, "mdqa-note") + grid, "mdqa-part")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _mean(row: Mapping[str, Any], name: str) -> float | None:
     cell = row.get(name)
     value = cell.get("mean") if isinstance(cell, Mapping) else None
-    return float(value) if _is_number(value) else None  # type: ignore[arg-type]
+    return float(value) if is_number(value) else None  # type: ignore[arg-type]
 
 
 def _interval(cell: object, best: bool) -> str:
-    if not isinstance(cell, Mapping) or not _is_number(cell.get("mean")):
+    if not isinstance(cell, Mapping) or not is_number(cell.get("mean")):
         return DASH
     mean = text("strong" if best else "span", number(cell["mean"]), "mdqa-number")
     low, high = cell.get("low"), cell.get("high")
-    if not (_is_number(low) and _is_number(high)):
+    if not (is_number(low) and is_number(high)):
         return mean
     return mean + text("span", f"{number(low)} to {number(high)}", "mdqa-quiet")
-
-
-def probe_view(values: Mapping[str, Any], routing: Routing | None, problem: str = "") -> str:
-    """MADARA's correlations with intervals, how far they can be trusted, and the routing that follows."""
-    parts = [_correlations(values)]
-    if routing is not None:
-        parts.append(routing_panel(routing))
-    elif problem:
-        parts.append(message(problem, "warn"))
-    return "".join(parts)
-
-
-def _correlations(values: Mapping[str, Any]) -> str:
-    rho, control = values.get("rho"), values.get("control")
-    measured = [control, *rho] if isinstance(rho, list) else [control]
-    intervals = values.get("intervals")
-    spans = intervals if isinstance(intervals, list) and len(intervals) == len(LEVELS) else [None] * len(LEVELS)
-    used = values.get("pairs_used")
-    pairs = used if isinstance(used, list) and len(used) == len(LEVELS) else [None] * len(LEVELS)
-    rows = []
-    for name, value, span, n in zip(LEVELS, measured, spans, pairs, strict=False):
-        if _is_number(value):
-            low, high = (
-                span if isinstance(span, list) and len(span) == 2 and all(map(_is_number, span)) else (None, None)
-            )
-            words = f"{number(low)} to {number(high)}" if low is not None else "not measured"
-            rows.append([escape(name), _span(value, low, high), number(value), words, escape(DASH if n is None else n)])
-    grid = table(["Correlation", "−1 to 1", "ρ", "95 % interval", "Pairs"], rows, "correlations")
-    inner = text("h3", "Reasoning-score coupling") + grid + facts(_trust(values))
-    return element("section", inner, "mdqa-part", data_testid="correlations")
-
-
-def _span(value: float, low: float | None, high: float | None) -> str:
-    """A value from -1 to 1 as a point on a line, its interval as a bar."""
-
-    def place(v: float) -> float:
-        return (min(max(v, -1.0), 1.0) + 1) * 50
-
-    bar = ""
-    if low is not None and high is not None:
-        bar = f'<i class="span" style="left:{place(low):.1f}%;width:{place(high) - place(low):.1f}%"></i>'
-    inner = f'<i class="zero" style="left:50%"></i>{bar}<i class="point" style="left:{place(value):.1f}%"></i>'
-    return element("span", inner, "mdqa-span", aria_hidden="true")
-
-
-def _trust(values: Mapping[str, Any]) -> dict[str, str]:
-    """What else the probe says about itself, as far as the profile holds it."""
-    found: dict[str, str] = {}
-    accuracy = values.get("nf")
-    if isinstance(accuracy, Mapping) and _is_number(accuracy.get("em_squad")):
-        n = accuracy.get("n")
-        found["No-Filter accuracy"] = number(accuracy["em_squad"]) + (f" over {n} questions" if n else "")
-    else:
-        found["No-Filter accuracy"] = "not measured"
-    if _is_number(values.get("stability")):
-        found["Same class in resamples"] = f"{values['stability'] * 100:.0f} %"
-    failures = values.get("parse_failures")
-    if isinstance(failures, Mapping) and failures and all(map(_is_number, failures.values())):
-        found["Unreadable grades"] = f"{max(failures.values()) * 100:.0f} % at most"
-    histogram = values.get("histogram")
-    if isinstance(histogram, Mapping) and histogram:
-        found["Grades given"] = " · ".join(f"{grade}: {times}×" for grade, times in histogram.items())
-    return found

@@ -17,8 +17,9 @@ import numpy as np
 
 from mdqa.attention.contrast import CONTENT_FREE, contrasted
 from mdqa.backends.base import Attention
+from mdqa.methods.answers import answer_prompt
 from mdqa.methods.base import documents_in_order
-from mdqa.prompting import Prompt, document_segments, load_template, question_segment
+from mdqa.prompting import Prompt
 from mdqa.records import Question, TokenHeat
 
 Pool = Literal["sum", "mean"]
@@ -26,10 +27,8 @@ Calibration = Literal["none", "content_free"]
 
 
 def prompt(item: Question, ids: Sequence[str], question: str = "") -> Prompt:
-    """CAFE's prompt with these documents, numbered from 1, and the question (or another one) last."""
-    documents = document_segments(documents_in_order(item, ids))
-    template = load_template("mdqa.methods.cafe", "answer")
-    return template.fill(documents=documents, question=question_segment(question or item.question))
+    """The prompt of an answer from these documents, with the question (or another one) last."""
+    return answer_prompt(question or item.question, documents_in_order(item, ids))
 
 
 @dataclass(frozen=True)

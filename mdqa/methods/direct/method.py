@@ -11,10 +11,10 @@ from pydantic import Field
 
 from mdqa.backends.base import GenerationRequest
 from mdqa.errors import InputError
-from mdqa.methods.answers import short_answer
+from mdqa.methods.answers import answer_prompt, short_answer
 from mdqa.methods.base import Method, MethodConfig
 from mdqa.methods.recorder import Recorder
-from mdqa.prompting import Prompt, Segment, Value, document_segments, load_template, question_segment
+from mdqa.prompting import Prompt, Segment, document_segments, load_template, question_segment
 from mdqa.records import Document, DocumentScore, Question
 
 UNSCORED = DocumentScore(status="unavailable", detail="direct answering does not score documents")
@@ -79,8 +79,10 @@ class DirectAnswering(Method):
     def _prompt(self, question: str, documents: tuple[Document, ...]) -> Prompt:
         if not documents:
             return load_template(__package__, "closed_book").fill(question=question_segment(question))
-        values: dict[str, Value] = {"documents": document_segments(documents), "question": question_segment(question)}
-        if self.config.question_twice:  # plain text: only the last one is the question whose attention counts
-            before = Segment(question.strip())
-            return load_template(__package__, "answer_question_twice").fill(values, question_before=before)
-        return load_template(__package__, "answer").fill(values)
+        if not self.config.question_twice:
+            return answer_prompt(question, documents)
+        return load_template(__package__, "answer_question_twice").fill(
+            documents=document_segments(documents),
+            question=question_segment(question),
+            question_before=Segment(question.strip()),  # plain text: only the last one is the question that attends
+        )

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from mdqa.backends.base import GenerationRequest
-from mdqa.methods.answers import short_answer
+from mdqa.methods import answers
 from mdqa.methods.asking import ask
 from mdqa.methods.base import Method, MethodConfig, documents_in_order
 from mdqa.methods.in_context.parsing import (
@@ -25,7 +25,7 @@ from mdqa.methods.in_context.parsing import (
     numbers_schema,
 )
 from mdqa.methods.recorder import Recorder, StageDraft
-from mdqa.prompting import Prompt, Segment, Value, document_segments, load_template, question_segment
+from mdqa.prompting import Prompt, Segment, document_segments, load_template, question_segment
 from mdqa.records import Document, DocumentScore, Question
 
 STAGE = "in_context_retrieval"
@@ -77,7 +77,7 @@ class InContextRetrieval(Method):
         with run.stage("answer", "Answer", stage.kept):
             request = self._request(answer_prompt(item.question, documents, passages), self.config.max_new_tokens, run)
             (reply,) = run.generate("answer", [request], stream=True, prefix=prefix)
-            answer = short_answer(reply.text)
+            answer = answers.short_answer(reply.text)
             if not answer:
                 run.notice("The model's reply is empty.", warning=True)
         return answer
@@ -174,14 +174,15 @@ def passages_prompt(item: Question, count: int) -> Prompt:
 
 
 def answer_prompt(question: str, documents: tuple[Document, ...], passages: str = "") -> Prompt:
-    """Direct answering's prompt over these documents, numbered from 1; with passages, these between them and it.
+    """The common prompt over these documents; with passages, these between them and the question.
 
     What the model wrote is plain text of the prompt: it belongs to no document and opens no turn.
     """
-    values: dict[str, Value] = {"documents": document_segments(documents), "question": question_segment(question)}
-    if passages:
-        return load_template(__package__, "answer_appended").fill(values, passages=Segment(passages))
-    return load_template(__package__, "answer").fill(values)
+    if not passages:
+        return answers.answer_prompt(question, documents)
+    return load_template(__package__, "answer_appended").fill(
+        documents=document_segments(documents), question=question_segment(question), passages=Segment(passages)
+    )
 
 
 def _origin(share: float) -> str:

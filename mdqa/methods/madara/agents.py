@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from mdqa.backends.base import GenerationRequest
@@ -23,13 +23,13 @@ from mdqa.methods.madara.parsing import (
     ConflictScale,
     Findings,
     Grade,
-    Task,
     parse_conflict,
     parse_conflict_document,
     parse_grade,
     schema,
 )
 from mdqa.methods.recorder import Recorder
+from mdqa.methods.tasks import Task, generator_prompt
 from mdqa.prompting import Prompt, Segment, document_segments, load_template, question_segment
 from mdqa.records import Document, DocumentScore, Opinion, Question
 
@@ -67,6 +67,7 @@ class Signal:
     quotes: dict[str, str] = field(default_factory=dict)
     opinion: Opinion | None = None
     note: str = ""
+    has_conflict: bool = False
 
 
 def derived_seed(seed: int, *parts: str) -> int:
@@ -153,7 +154,13 @@ def ask_conflict(
     note = ""
     if reply.value and reply.value.clipped:
         note = f"The Conflict Agent's adjustments were clipped to -2 to 2 for {reply.value.clipped} document(s)."
-    return Signal(scores, dict.fromkeys(item.document_ids, reply.call), opinion=_opinion(item, reply), note=note)
+    return Signal(
+        scores,
+        dict.fromkeys(item.document_ids, reply.call),
+        opinion=_opinion(item, reply),
+        note=note,
+        has_conflict=reply.value is not None and reply.value.has_conflict,
+    )
 
 
 def ask_conflict_per_document(
@@ -164,7 +171,10 @@ def ask_conflict_per_document(
         return _nothing_to_compare(item)
     requests = _with_claims(item, run, "conflict_document", decoding, cot=cot, characters=characters)
     replies = ask(run, "conflict", requests, parse_conflict_document)
-    return _per_document(item, replies, lambda findings: findings.score(1, scale))
+    return replace(
+        _per_document(item, replies, lambda findings: findings.score(1, scale)),
+        has_conflict=any(reply.value is not None and reply.value.has_conflict for reply in replies),
+    )
 
 
 def _with_claims(
@@ -217,12 +227,18 @@ def _opinion(item: Question, reply: Reply[Findings]) -> Opinion:
 
 
 def generator_request(
-    item: Question, documents: Sequence[Document], task: Task, decoding: Decoding, seed: int
+    item: Question, documents: Sequence[Document], task: Task, decoding: Decoding, seed: int, *, abstain: bool = False
 ) -> GenerationRequest:
-    """A request for the answer from these documents, in this order, numbered from 1; documents before question."""
-    prompt = load_template(PACKAGE, f"generator_{task}").fill(
-        documents=document_segments(documents), question=question_segment(item.question)
-    )
+    """A request for the answer from these documents, in this order, numbered from 1; documents before question.
+
+    ``abstain``: the prompt allows the reply "unknown" (our option; the paper's generator has to answer).
+    """
+    if abstain:
+        prompt = load_template(PACKAGE, f"generator_{task}_abstain").fill(
+            documents=document_segments(documents), question=question_segment(item.question)
+        )
+    else:
+        prompt = generator_prompt(item.question, documents, task)
     return GenerationRequest(
         prompt=prompt,
         max_new_tokens=decoding.generator_tokens,
@@ -230,13 +246,6 @@ def generator_request(
         top_p=decoding.top_p,
         seed=seed,
     )
-
-
-def task_of(item: Question) -> Task:
-    """``fever`` if the question's data set (``meta["dataset"]``) is called so or its answers are its labels."""
-    named = "fever" in str(item.meta.get("dataset", "")).lower()
-    labelled = bool(item.answers) and set(item.answers) <= {"SUPPORTS", "REFUTES"}
-    return "fever" if named or labelled else "factoid"
 
 
 def grades(replies: Sequence[Reply[Grade]]) -> list[DocumentScore]:

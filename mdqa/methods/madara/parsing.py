@@ -1,4 +1,4 @@
-"""Reading what MADARA's agents and generator reply, and the JSON schemas their replies should follow. Pure.
+"""Reading what MADARA's agents reply, and the JSON schemas their replies should follow. Pure.
 
 Strict about what counts: a score is a JSON number within 0 to 5, never a digit found somewhere in the text. Lenient
 about the end only: a reply that breaks off or goes astray still gives the members that were complete before that
@@ -16,14 +16,11 @@ from typing import Any, Literal
 
 from mdqa.methods.asking import Unreadable, json_object, number_field
 
-Task = Literal["factoid", "fever"]
 ConflictScale = Literal["centred", "shifted"]
 
 NEUTRAL_CONFLICT = 2.5
-LABELS = ("SUPPORTS", "REFUTES")
 
 _KEY = re.compile(r"\s*(?:doc(?:ument)?)?\s*\[?\s*(\d{1,6})\s*\]?\s*", re.IGNORECASE)
-_LABEL = re.compile(r"\b(support|refute)(?:s|d|ed)?\b", re.IGNORECASE)
 _MEMBER_END = re.compile(r",")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _TEXT = {"type": "string", "maxLength": 120}
@@ -218,20 +215,3 @@ def _chain(data: Mapping[str, Any]) -> str:
 def _confidence(value: Any) -> float | None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if number and 1 <= value <= 5 else None
-
-
-def answer_text(reply: str, task: Task) -> str:
-    """The answer in a generator's reply: its first line that is not empty, without ``Answer:`` and outer quotes.
-
-    For FEVER the one label that the reply names (SUPPORTS or REFUTES); the first line if it names none or both.
-    """
-    if task == "fever":
-        named = {match[1].lower() for match in _LABEL.finditer(reply)}
-        if len(named) == 1:
-            return LABELS[0] if named == {"support"} else LABELS[1]
-    line = next((line.strip() for line in reply.splitlines() if line.strip()), "")
-    line = re.sub(r"^(?:the )?answer(?: is)?\s*:\s*", "", line, flags=re.IGNORECASE)
-    for quote in ('"', "'", "“”", "‘’"):
-        if len(line) > 2 and line[0] == quote[0] and line[-1] == quote[-1] and quote[0] not in line[1:-1]:
-            line = line[1:-1].strip()
-    return line

@@ -6,7 +6,6 @@ one way by plain substring and so breaks words that are negative already ("incon
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from collections import Counter
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from mdqa.methods.madara.ranks import spearman
+from mdqa.methods.madara import stability
+from mdqa.methods.madara.entropy import summarise_entropy
 from mdqa.methods.madara.router import Rho, model_class, trend
 from mdqa.records import DocumentScore
 
@@ -119,66 +119,35 @@ def table(pairs: Sequence[Pair]) -> np.ndarray:
     return np.array(rows, dtype=float).reshape(len(pairs), 1 + len(LEVELS))
 
 
-def correlations(scores: np.ndarray) -> tuple[list[float], list[int]]:
-    """Spearman of normal and re-scored, pooled over all pairs, per level, and how many pairs each rests on.
+def summarise(pairs: Sequence[Pair], *, samples: int, seed: int) -> dict[str, Any]:
+    """Everything a profile says about the probe, JSON-ready: correlations, trend, how stable they are, degeneracy.
 
-    Args:
-        scores: (n, 1 + levels) from :func:`table`. A pair without one of the two scores is left out of that level;
-            an undefined correlation counts as 0 (as in the released code).
-    """
-    rhos, counts = [], []
-    for level in range(1, scores.shape[1]):
-        both = scores[~np.isnan(scores[:, [0, level]]).any(axis=1)]  # (used, 1 + levels)
-        value = spearman(both[:, 0].tolist(), both[:, level].tolist())
-        rhos.append(0.0 if math.isnan(value) else value)
-        counts.append(len(both))
-    return rhos, counts
-
-
-def bootstrap(pairs: Sequence[Pair], *, samples: int, seed: int) -> tuple[list[list[float]], float]:
-    """95% percentile intervals per level over ``samples`` resamples of queries, and the share of the same class.
-
-    Whole queries are drawn with replacement (Appendix G.2): the documents of one query are not independent.
+    Pooled values decide (``rho``, the note of Table 13); per-query ones are reported beside them.
     """
     scores = table(pairs)
-    by_query: dict[str, list[int]] = {}
-    for index, pair in enumerate(pairs):
-        by_query.setdefault(pair.query, []).append(index)
-    groups = list(by_query.values())
-    rng = np.random.default_rng(seed)
-    full = model_class(_rho(correlations(scores)[0]))
-    drawn = []
-    for _ in range(samples):
-        chosen = [index for group in rng.integers(len(groups), size=len(groups)) for index in groups[group]]
-        drawn.append(correlations(scores[chosen])[0])
-    low, high = np.percentile(np.array(drawn), (2.5, 97.5), axis=0)  # (levels,) each
-    same = fmean(model_class(_rho(row)) == full for row in drawn)
-    return [[float(a), float(b)] for a, b in zip(low, high, strict=True)], same
-
-
-def _rho(levels: Sequence[float]) -> Rho:
-    return (levels[1], levels[2], levels[3])
-
-
-def summarise(pairs: Sequence[Pair], *, samples: int, seed: int) -> dict[str, Any]:
-    """Everything a profile says about the probe, JSON-ready: correlations, trend, intervals, degeneracy."""
-    rhos, counts = correlations(table(pairs))
-    intervals, stability = bootstrap(pairs, samples=samples, seed=seed) if samples else ([], None)
+    groups = stability.by_query([pair.query for pair in pairs])
+    rhos, counts = stability.correlations(scores)
+    rho: Rho = (rhos[1], rhos[2], rhos[3])
+    intervals, stable = stability.bootstrap(scores, groups, samples=samples, seed=seed) if samples else ([], None)
     histogram = Counter(f"{pair.normal.value:g}" for pair in pairs if pair.normal.value is not None)
     scored = sum(histogram.values())
     common, share = ("", 0.0) if not scored else (histogram.most_common(1)[0][0], max(histogram.values()) / scored)
     return {
-        "rho": rhos[1:],
+        "rho": list(rho),
         "control": rhos[0],
-        "rho_star": trend(_rho(rhos)),
-        "rho_bar": fmean(rhos[1:]),
-        "model_class": model_class(_rho(rhos)),
+        "rho_star": trend(rho),
+        "rho_bar": fmean(rho),
+        "model_class": model_class(rho),
         "intervals": intervals,
-        "stability": stability,
+        "stability": stable,
+        "per_query": stability.per_query(scores, groups, LEVELS),
+        "split_half": stability.split_half(scores, groups),
+        "subsets": stability.subsets(scores, groups, seed=seed),
         "pairs_used": counts,
-        "queries": len({pair.query for pair in pairs}),
+        "queries": len(groups),
         "degenerate": share >= DEGENERATE_SHARE,
         "commonest_score": common,
         "commonest_share": share,
         "histogram": dict(sorted(histogram.items())),
+        "entropy": summarise_entropy(histogram),
     }

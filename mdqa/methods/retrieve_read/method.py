@@ -15,10 +15,9 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from mdqa.backends.base import GenerationRequest
-from mdqa.methods.answers import short_answer
+from mdqa.methods.answers import answer_prompt, short_answer
 from mdqa.methods.base import Encoder, Method, MethodConfig, Tools, documents_in_order
 from mdqa.methods.recorder import Recorder, StageDraft
-from mdqa.prompting import document_segments, load_template, question_segment
 from mdqa.records import Document, Question
 from mdqa.registry import RANKERS, load
 from mdqa.retrieval.base import Ranker, best_first, full_text
@@ -84,11 +83,8 @@ class RetrieveRead(Method):
             scores = self._score(item, stage)
             self._keep(item, scores, stage)
             documents: tuple[Document, ...] = documents_in_order(item, stage.kept)
-        prompt = load_template(__package__, "answer").fill(
-            documents=document_segments(documents), question=question_segment(item.question)
-        )
         request = GenerationRequest(
-            prompt,
+            answer_prompt(item.question, documents),
             max_new_tokens=self.config.max_new_tokens,
             temperature=self.config.temperature,
             seed=run.seed,

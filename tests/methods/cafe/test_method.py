@@ -14,6 +14,7 @@ from mdqa.methods.base import Tools
 from mdqa.methods.cafe.calibration import calibrate
 from mdqa.methods.cafe.method import CAFE, CAFEConfig
 from mdqa.methods.cafe.selection import head_name
+from mdqa.methods.direct.method import DirectConfig
 from mdqa.records import Document, Question
 from mdqa.run import begin, run_one
 from mdqa.trace import ModelCall
@@ -107,6 +108,18 @@ def test_ablations(tools):
     zero, _ = run(tools, question(), delta=0.0, coarse_filtering=False)
     assert zero.result.answer == plain.result.answer  # steering by nothing is no steering
     assert all(s.value == 0 for s in zero.result.stages[-1].scores["steered"].values())
+
+
+def test_without_both_stages_it_is_direct_answering(tools):
+    """In the same words: what is measured between the two is the method, not its prompt."""
+    outcome, events = run(tools, question(), coarse_filtering=False, fine_steering=False)
+    others = []
+    bare = Tools(tools.backend)
+    direct = run_one(begin("direct", DirectConfig(), question(), bare), bare, sink=others.append)
+    assert [e.prompt for e in events if isinstance(e, ModelCall)] == [
+        e.prompt for e in others if isinstance(e, ModelCall)
+    ]
+    assert outcome.result.answer == direct.result.answer
 
 
 def test_sentences_are_chosen_and_steered_without_a_further_pass(tools):

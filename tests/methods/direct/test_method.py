@@ -52,12 +52,13 @@ def test_the_whole_prompt() -> None:
     _, events = run()
     prompt = call(events).prompt
     body = (
-        "Read these documents. Some of them may have nothing to do with the question.\n\n"
+        "Here are some documents. Only some of them may help.\n\n"
         "Document [1]\nGraz lies on the Mur.\n\n"
         "Document [2] (Title: Vienna)\nThe Danube flows through Vienna.\n\n"
         "Document [3]\nBread is baked.\n\n"
+        "Use the documents above to answer. Give only the answer.\n"
         "Question: Which river flows through Vienna?\n"
-        "Give the shortest answer that the documents support."
+        "Answer:"
     )
     assert body in prompt
     assert prompt.count("Which river flows through Vienna?") == 1

@@ -134,7 +134,7 @@ def test_passages_are_appended_to_all_documents() -> None:
     assert (result.answer, result.cost.llm_calls, result.notices) == ("Danube", 2, ())
     assert [call.documents for call in calls] == [ITEM.document_ids] * 2
     prompt = calls[1].prompt
-    assert prompt.index("Document [1] (Title: Graz)") < prompt.index(f":\n{passages}\n\nQuestion:")
+    assert prompt.index("Document [1] (Title: Graz)") < prompt.index(f":\n{passages}\n\nUse the documents")
     stage = result.stages[0]
     assert stage.kept == ITEM.document_ids
     copied = {document: score.value or 0.0 for document, score in stage.scores["copied"].items()}

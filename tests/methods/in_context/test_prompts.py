@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mdqa.backends.scripted import ScriptedBackend
+from mdqa.methods import answers
 from mdqa.methods.in_context.method import answer_prompt, numbers_prompt, passages_prompt
-from mdqa.prompting import Prompt, document_segments, load_template, question_segment
+from mdqa.prompting import Prompt
 from mdqa.records import Document, Question
 
 ITEM = Question(
@@ -20,7 +21,7 @@ NUMBERS = """\
 [system]
 You choose the documents that help to answer a question. Reply with one JSON object and nothing else.
 [user]
-Read these documents. Some of them may have nothing to do with the question.
+Here are some documents. Only some of them may help.
 
 Document [1]
 Graz lies on the Mur.
@@ -36,10 +37,10 @@ Which 5 documents are most relevant to this question? Reply with their numbers, 
 
 PASSAGES = """\
 [system]
-You answer questions from the documents you are given. Reply with the answer alone: a name, a number, a date or a \
-few words. Do not write a sentence and do not explain.
+You answer questions from documents. Reply with the answer only, in as few words as possible, without a sentence \
+around it.
 [user]
-Read these documents. Some of them may have nothing to do with the question.
+Here are some documents. Only some of them may help.
 
 Document [1]
 Graz lies on the Mur.
@@ -55,10 +56,10 @@ and write nothing else.
 
 APPENDED = """\
 [system]
-You answer questions from the documents you are given. Reply with the answer alone: a name, a number, a date or a \
-few words. Do not write a sentence and do not explain.
+You answer questions from documents. Reply with the answer only, in as few words as possible, without a sentence \
+around it.
 [user]
-Read these documents. Some of them may have nothing to do with the question.
+Here are some documents. Only some of them may help.
 
 Document [1]
 Graz lies on the Mur.
@@ -70,8 +71,9 @@ These passages were picked out of the documents because they support the answer:
 Document [2] (Title: Vienna)
 The Danube.
 
+Use the documents above to answer. Give only the answer.
 Question: Which river flows through Vienna?
-Give the shortest answer that the documents support.
+Answer:
 [assistant]
 """
 
@@ -98,9 +100,7 @@ def test_answer_with_passages() -> None:
 
 def test_the_answer_is_asked_for_as_in_direct_answering() -> None:
     """Else a difference between the methods could come from the words of the prompt."""
-    direct = load_template("mdqa.methods.direct", "answer").fill(
-        documents=document_segments(ITEM.documents), question=question_segment(ITEM.question)
-    )
+    direct = answers.answer_prompt(ITEM.question, ITEM.documents)
     mine = answer_prompt(ITEM.question, ITEM.documents)
     assert rendered(mine) == rendered(direct)
     appended = rendered(answer_prompt(ITEM.question, ITEM.documents, "PASSAGES"))

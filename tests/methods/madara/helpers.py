@@ -36,7 +36,7 @@ def grade(score: Any, **more: Any) -> str:
 
 def role_of(request: GenerationRequest) -> str:
     """The template's name without package and variant: relevance, consistency, conflict, generator, forced."""
-    name = request.prompt.template.removeprefix("madara/")
+    name = request.prompt.template.rpartition("/")[2]
     return "generator" if name.startswith("generator") else name.removesuffix("_cot")
 
 

@@ -12,51 +12,11 @@ from mdqa.backends.scripted import ScriptedBackend
 from mdqa.cancellation import CancelToken
 from mdqa.errors import Cancelled, ConfigError, InputError
 from mdqa.methods.base import Tools
-from mdqa.methods.madara.calibration import calibrate
+from mdqa.methods.madara.calibration import calibrate, planned
 from mdqa.methods.madara.config import MADARAConfig
-from mdqa.methods.madara.method import route_profile
-from mdqa.records import Document, Profile, Question
-
-QUESTIONS = [
-    Question(
-        id=f"q{q}",
-        question=f"What is the number of item {q}?",
-        answers=(f"{q}{q}",),
-        documents=tuple(
-            Document(id=f"d{d}", text=f"Worth {(q * 7 + d * 3) % 6}. Item {q}, text {d}.") for d in range(6)
-        ),
-        meta={"dataset": "made-up"},
-    )
-    for q in range(8)
-]
-
-
-def worth(text):
-    return int(re.search(r"Worth (\d)", text)[1])
-
-
-class Coupled:
-    """A model whose scores follow the analysis it is given: its own says the document's worth in words."""
-
-    def __init__(self):
-        self.requests = []
-
-    def __call__(self, request):
-        self.requests.append(request)
-        template, text = request.prompt.template, request.prompt.turns[-1].text
-        if template == "madara/relevance_cot":
-            steps = [f"It is relevant to {worth(text)}.", "It is consistent.", f"So a score of {worth(text)}."]
-            return json.dumps({"reasoning_steps": steps, "score": worth(text), "evidence": "", "confidence": 5})
-        if template == "madara/forced":
-            analysis = text.split("BEGIN ANALYSIS")[1]
-            return json.dumps({"score": int(re.search(r"score of (\d)", analysis)[1]), "confidence": 3})
-        number = re.search(r"item (\d)", text)[1]
-        return f"{number}{number}" if int(number) < 2 else "unknown"
-
-
-def run(model=None, questions=QUESTIONS, **options):
-    backend = ScriptedBackend(model or Coupled())
-    return calibrate(questions, Tools(backend), name="p", **{"bootstrap": 50, **options})
+from mdqa.methods.madara.deciding import route_profile
+from mdqa.records import Profile
+from tests.methods.madara.probing import QUESTIONS, Coupled, run, worth
 
 
 def test_a_coupled_model():
@@ -127,7 +87,7 @@ def test_without_gold_answers_accuracy_is_unknown():
 def test_degenerate_scores_are_named():
     class Floor(Coupled):
         def __call__(self, request):
-            if request.prompt.template.startswith("madara/generator"):
+            if request.prompt.template.startswith("mdqa.methods/generator"):
                 return "unknown"
             return '{"reasoning_steps": ["Nothing."], "score": 0, "confidence": 5}'
 
@@ -194,3 +154,81 @@ def test_stop():
     with pytest.raises(Cancelled):
         run(model, cancel=token)
     assert len([r for r in model.requests if r.prompt.template == "madara/forced"]) == 1
+
+
+def test_everything_about_stability_is_in_the_profile():
+    many = [q.model_copy(update={"id": f"{q.id}-{n}"}) for q in QUESTIONS for n in range(4)]
+    values = run(questions=many, bootstrap=0).values
+    assert set(values["per_query"]) == {"control", "shuffled", "contradicted", "random"}
+    assert values["per_query"]["contradicted"] == {"mean": pytest.approx(-1.0), "sd": pytest.approx(0.0), "n": 32}
+    halves = values["split_half"]
+    assert [halves[half]["queries"] for half in ("first", "second")] == [16, 16]
+    assert all(half["model_class"] == values["model_class"] == "stochastic" for half in halves.values())
+    assert values["subsets"] == {"size": 30, "draws": 100, "quality_ordered": 0.0, "status": "ok", "detail": ""}
+    histogram = values["histogram"]
+    shares = [n / sum(histogram.values()) for n in histogram.values()]
+    assert values["entropy"]["bits"] == pytest.approx(stats.entropy(shares, base=2))
+    assert values["entropy"]["normalised"] == pytest.approx(stats.entropy(shares, base=6))
+
+
+def test_people_s_verdicts_stand_in_for_gold_answers():
+    unanswered = [q.model_copy(update={"answers": ()}) for q in QUESTIONS]
+    verdicts = {"q0": True, "q1": False, "q2": False, "elsewhere": True}
+    profile = run(questions=unanswered, verdicts=verdicts, bootstrap=0)
+    third = pytest.approx(1 / 3)
+    assert profile.values["nf"] == {"em_squad": third, "em_strict": third, "n": 3, "labels": 3}
+    assert profile.values["nf_source"] == "labels" and "judged by people" in profile.note
+    routing = route_profile(profile, MADARAConfig().thresholds)
+    assert routing.treatment == "sda" and "people judged" in routing.note and "unknown" not in routing.note
+    gold = run(verdicts=dict.fromkeys(("q0", "q7"), True), bootstrap=0)
+    assert gold.values["nf"] == {"em_squad": 0.25, "em_strict": 0.25, "n": 8} and gold.values["nf_source"] == "gold"
+    mixed = run(questions=[*QUESTIONS[:4], *unanswered[4:]], verdicts={"q4": True, "q0": False}, bootstrap=0)
+    assert mixed.values["nf"] == {"em_squad": 0.6, "em_strict": 0.6, "n": 5, "labels": 1}
+    assert run(questions=unanswered, verdicts={}, max_questions=2, bootstrap=0).values["nf_source"] is None
+
+
+def test_verdicts_count_for_questions_that_were_not_drawn():
+    unanswered = [q.model_copy(update={"answers": ()}) for q in QUESTIONS]
+    profile = run(questions=unanswered, verdicts=dict.fromkeys([q.id for q in QUESTIONS], True), max_questions=2)
+    assert profile.n == 2 and profile.values["nf"]["n"] == 8
+
+
+def test_relevance_is_fitted_where_evidence_is_marked():
+    marked = [
+        q.with_documents(tuple(d.model_copy(update={"gold": worth(d.text) == 5}) for d in q.documents))
+        for q in QUESTIONS
+    ]
+    model = Coupled()
+    seen = []
+    profile = run(model, marked, progress=lambda done, total, text: seen.append((done, total)))
+    assert set(profile.values["relevance"]) == {"likelihood"}  # these tools have no sentence encoder
+    assert profile.values["relevance"]["likelihood"]["documents"] == 12  # two questions have a document worth 5
+    assert profile.values["cost"]["llm_calls"] == seen[-1][0] == seen[-1][1] == planned(marked)[1] == 248 + 12
+    without = run(questions=marked, measure_relevance=False, bootstrap=0)
+    assert "relevance" not in without.values and without.values["cost"]["llm_calls"] == 248
+
+
+def test_a_question_that_is_too_long_is_named_before_any_call():
+    model = Coupled()
+    long = QUESTIONS[5].with_documents(
+        tuple(d.model_copy(update={"text": f"{d.text} {'word ' * 300}"}) for d in QUESTIONS[5].documents)
+    )
+    backend = ScriptedBackend(model, window=1000)
+    questions = [*QUESTIONS[:5], long]
+    with pytest.raises(InputError, match=r"question 'q5'.*holds 1,000.*measure_nf=false"):
+        calibrate(questions, Tools(backend), name="p")
+    assert not model.requests
+    assert calibrate(questions, Tools(backend), name="p", measure_nf=False, bootstrap=0).n == 6
+
+
+def test_levels_that_could_not_be_read_are_named():
+    class Mumbling(Coupled):
+        def __call__(self, request):
+            lost = request.prompt.template == "madara/forced" and "text 0" in request.prompt.turns[-1].text
+            return "hm" if lost else super().__call__(request)
+
+    profile = run(Mumbling(), bootstrap=0)
+    levels = ("control", "shuffled", "contradicted", "random")
+    assert profile.values["parse_failures"] == {"normal": 0.0, **dict.fromkeys(levels, pytest.approx(1 / 6))}
+    assert f"could not be read: {', '.join(f'17% {level}' for level in levels)}." in profile.note
+    assert profile.values["per_query"]["random"]["n"] == 8

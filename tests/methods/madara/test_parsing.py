@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from mdqa.methods.asking import Unreadable
 from mdqa.methods.madara.parsing import (
     Findings,
-    answer_text,
     members,
     parse_conflict,
     parse_conflict_document,
@@ -165,26 +164,6 @@ def test_members_prefers_the_whole_object():
 
 def test_split_sentences():
     assert split_sentences("One. Two!  Three?\nFour\n\n v1.5 stays") == ("One.", "Two!", "Three?", "Four", "v1.5 stays")
-
-
-@pytest.mark.parametrize(
-    ("reply", "task", "expected"),
-    [
-        ("Paris", "factoid", "Paris"),
-        ("\n\n Answer: Paris \nBecause it is.", "factoid", "Paris"),
-        ('"Paris"', "factoid", "Paris"),
-        ('"A" and "B"', "factoid", '"A" and "B"'),
-        ("U.S.", "factoid", "U.S."),
-        ("", "factoid", ""),
-        ("SUPPORTS", "fever", "SUPPORTS"),
-        ("The evidence refutes the claim.", "fever", "REFUTES"),
-        ("Supported.", "fever", "SUPPORTS"),
-        ("SUPPORTS or REFUTES", "fever", "SUPPORTS or REFUTES"),
-        ("I cannot say", "fever", "I cannot say"),
-    ],
-)
-def test_answer_text(reply, task, expected):
-    assert answer_text(reply, task) == expected
 
 
 @pytest.mark.parametrize("role", ["relevance", "consistency", "conflict", "conflict_document", "forced"])

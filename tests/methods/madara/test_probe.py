@@ -1,28 +1,21 @@
-"""The probe: perturbations that never break a word, and correlations against scipy."""
-
-import random
+"""The probe: perturbations that never break a word, and what a profile says of the scores."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from mdqa.methods.madara.probe import (
     OPPOSITES,
-    Pair,
-    bootstrap,
     contradict,
     contradict_chain,
-    correlations,
     donors,
     shuffle,
     summarise,
     table,
 )
-from mdqa.records import DocumentScore
-
-LOST = DocumentScore(status="truncated")
+from mdqa.methods.madara.stability import correlations
+from tests.methods.madara.probing import pairs_of, random_columns
 
 
 @pytest.mark.parametrize(
@@ -115,46 +108,6 @@ def test_donors_come_from_another_query():
     assert donors(["a", "b"], [("x",), ()], 0) == [None, 0]
 
 
-def pairs_of(columns, queries=5):
-    return [
-        Pair(
-            f"q{i % queries}",
-            f"d{i}",
-            DocumentScore(value=row[0]),
-            tuple(DocumentScore(value=v) for v in row[1:]),
-        )
-        for i, row in enumerate(zip(*columns, strict=True))
-    ]
-
-
-def random_columns(n=60, seed=3):
-    rng = random.Random(seed)
-    normal = [rng.randint(0, 5) for _ in range(n)]
-    noise = (0.5, 1.0, 2.0, 50.0)
-    return [normal, *([min(max(round(v + rng.gauss(0, s)), 0), 5) for v in normal] for s in noise)]
-
-
-def test_correlations_are_scipys():
-    columns = random_columns()
-    rhos, counts = correlations(table(pairs_of(columns)))
-    assert rhos == pytest.approx([stats.spearmanr(columns[0], c).statistic for c in columns[1:]])
-    assert counts == [60] * 4
-
-
-def test_correlations_leave_out_pairs_without_a_score():
-    columns = random_columns()
-    pairs = pairs_of(columns)
-    first = pairs[0]
-    broken = [
-        Pair(first.query, first.document, first.normal, (first.levels[0], LOST, *first.levels[2:])),
-        Pair("q1", "d1", LOST, pairs[1].levels),
-        *pairs[2:],
-    ]
-    rhos, counts = correlations(table(broken))
-    assert counts == [59, 58, 59, 59]
-    assert rhos[1] == pytest.approx(stats.spearmanr(columns[0][2:], columns[2][2:]).statistic)
-
-
 def test_constant_scores_count_as_no_correlation():
     pairs = pairs_of([[0] * 20, [1, 2] * 10, [1, 2] * 10, [1, 2] * 10, [1, 2] * 10])
     assert correlations(table(pairs))[0] == [0.0] * 4
@@ -178,13 +131,3 @@ def test_summary_and_intervals():
         assert low <= rho <= high
     assert 0 <= found["stability"] <= 1
     assert found == summarise(pairs, samples=200, seed=7)
-
-
-def test_bootstrap_draws_whole_queries():
-    # Within either query the two lists agree perfectly, and there are only two queries: every resample is one of
-    # three data sets, so the interval's ends are correlations of these.
-    low = pairs_of([[0, 1, 2]] + [[0, 1, 2]] * 4, queries=1)
-    high = [Pair("z", p.document, p.normal, tuple(DocumentScore(value=5 - s.value) for s in p.levels)) for p in low]
-    intervals, stability = bootstrap([*low, *high], samples=400, seed=1)
-    assert intervals[0] == pytest.approx([-1.0, 1.0])
-    assert stability == 1.0

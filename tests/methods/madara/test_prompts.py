@@ -6,7 +6,7 @@ import pytest
 
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.methods.madara.agents import claims, relevance_prompt
-from mdqa.methods.madara.calibration import forced_prompt
+from mdqa.methods.madara.measuring import forced_prompt
 from mdqa.prompting import load_template
 
 from .helpers import QUESTION, run_madara

@@ -150,3 +150,57 @@ def test_chosen_by_hand_says_what_the_router_would_do():
     assert "would choose Per-Document Extraction" in routing.note
     assert routing.measures["EM_NF"] == 0.139 and routing.alternatives == ()
     assert chosen_by_hand("nf").measures == {}
+
+
+MUSIQUE = (0.83, 0.54, 0.03)
+
+
+def test_multi_hop_sends_strong_coupling_to_scoring():
+    routing = decide(MUSIQUE, 0.14, multi_hop=True)
+    assert (routing.treatment, routing.coupling) == ("three_agent", "strong")
+    assert "multi-hop rule" in routing.reason and "0.140" in routing.reason
+    assert "ours, after section 6.5" in routing.note and "would choose Per-Document Extraction" in routing.note
+    assert decide(MUSIQUE, 0.14).treatment == "pde"
+
+
+@pytest.mark.parametrize(
+    ("rho", "nf", "treatment"),
+    [
+        ((0.4, 0.3, 0.1), 0.14, "pde"),  # weakly coupled
+        ((0.8, 0.1, 0.3), 0.14, "pde"),  # stochastic
+        ((0.5, 0.3, 0.1), 0.29, "three_agent"),
+        (MUSIQUE, 0.30, "atf"),
+        (MUSIQUE, None, "atf"),
+        ((0.4, 0.3, 0.1), 0.6, "cot"),
+        ((0.8, 0.1, 0.3), 0.6, "sda"),
+    ],
+)
+def test_multi_hop_changes_nothing_else(rho, nf, treatment):
+    routing = decide(rho, nf, multi_hop=True)
+    assert routing.treatment == treatment
+    assert ("cannot join facts" in routing.note) == (treatment == "pde")
+
+
+@pytest.mark.parametrize("rho", [MUSIQUE, (0.4, 0.3, 0.1), (0.8, 0.1, 0.3)])
+@pytest.mark.parametrize("nf", [0.14, 0.6])
+def test_alternatives_of_multi_hop_come_true(rho, nf):
+    routing = decide(rho, nf, multi_hop=True)
+    for other in routing.alternatives:
+        moved = decide(rho, nf, Thresholds(**{other.threshold: other.value}), multi_hop=True)
+        assert moved.treatment == other.treatment != routing.treatment
+    names = {other.threshold for other in routing.alternatives}
+    assert ("rho1_threshold" in names) == (model_class(rho) == "quality_ordered")
+
+
+def test_multi_hop_needs_the_probe():
+    with pytest.raises(ConfigError, match="not multi-hop"):
+        decide(None, 0.14, multi_hop=True)
+
+
+def test_the_nearest_threshold_that_changes_the_decision():
+    """Every alternative is the nearest: a bar between it and the one in force decides as now."""
+    for _, _, rho, nf, treatment in PUBLISHED:
+        for other in decide(rho, nf).alternatives:
+            now = getattr(Thresholds(), other.threshold)
+            near = math.nextafter(other.value, now)
+            assert decide(rho, nf, Thresholds(**{other.threshold: near})).treatment == treatment
