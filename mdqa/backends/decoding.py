@@ -12,7 +12,8 @@ from torch import Tensor
 
 from mdqa.attention.capture import Probe, RowBias
 from mdqa.backends.base import GenerationRequest, TextCallback
-from mdqa.backends.forward import Engine, Part, cost_of
+from mdqa.backends.forward import Engine, cost_of
+from mdqa.backends.gathering import Part
 from mdqa.backends.prefix import Prefix
 from mdqa.backends.sampling import GrammarCompiler, Sampler
 from mdqa.cancellation import CancelToken

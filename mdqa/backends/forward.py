@@ -320,7 +320,8 @@ def layer_windows(config: Any) -> tuple[int | None, ...] | None:
     types = getattr(config, "layer_types", None)
     if types is None:
         types = ["sliding_attention" if window else "full_attention"] * config.num_hidden_layers
-    if set(types) - _PLAIN_LAYERS or getattr(config, "num_kv_shared_layers", 0):
+    sharing: int = getattr(config, "num_kv_shared_layers", 0)
+    if set(types) - _PLAIN_LAYERS or sharing:
         return None
     return tuple(int(window) if kind == "sliding_attention" and window else None for kind in types)
 

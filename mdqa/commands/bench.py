@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -83,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--lengths goes with made prompts only; leave it out, or leave out --input")
     if args.output != "-":
         check_output(Path(args.output), args.input)
+    options = parse_set(args.set)
     bench = load(BENCHES, args.name, "benchmark")
     questions = None
     if args.input is not None:
@@ -92,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with stop_by_signal() as cancel, _progress_bar(args) as progress:
             plan = _plan(args, settings, backend, questions, cancel=cancel, progress=progress)
+            plan = replace(plan, options=options)
             figures = bench(plan)  # says at once, before the output is opened, what is missing
             with _writing(args.output) as output:
                 output.write(json_line(_machine_row(backend, plan.meter)))
@@ -157,7 +160,6 @@ def _plan(
         find_profile=find,
         cancel=cancel,
         progress=progress,
-        options=parse_set(args.set),
     )
 
 
