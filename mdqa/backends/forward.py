@@ -96,7 +96,7 @@ class Engine:
             sizes = {i: len(rows[i]) - group.shared + rooms[i] for i in group.rows}
             for i in sorted(group.rows, key=sizes.__getitem__):
                 if (batch or taken) and held + group.shared + (len(taken) + 1) * sizes[i] > self.batch_tokens:
-                    yield batch + [Part(number, tuple(taken), group.shared)] * bool(taken)
+                    yield batch + [Part(number, tuple(sorted(taken)), group.shared)] * bool(taken)
                     batch, taken, held = [], [], 0
                 taken.append(i)
             batch.append(Part(number, tuple(sorted(taken)), group.shared))

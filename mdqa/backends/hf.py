@@ -1,8 +1,8 @@
 """Models through transformers: generation, likelihood, and attention that can be seen and steered.
 
-One engine for all three: token ids in, one forward pass over what is not yet in the cache, logits out. Batches are
-left-padded; what all prompts of a batch (or an earlier pass, ``prefix``) begin with is computed once. The cost counts
-what was sent and what was computed.
+One engine for all three: token ids in, a forward pass over what is not computed yet, logits out. What prompts (or an
+earlier pass, ``prefix``) begin with is computed and held once for all that begin so, whatever else is in the batch; the
+rest goes through in passes with little padding. The cost counts what was sent and what was computed.
 """
 
 from __future__ import annotations

@@ -14,6 +14,9 @@ from mdqa.methods.madara.treatments import Scores
 from mdqa.methods.recorder import Recorder, StageDraft
 from mdqa.records import Question
 
+COMPARISON = "comparison"
+"""The branch of stages that belong to treatments which were not chosen."""
+
 TITLES: Mapping[Assessment, str] = {
     "base": "Three agents grade the documents",
     "cot": "Three agents grade the documents after reasoning",
@@ -86,7 +89,7 @@ def _agents(
     found["consistency"] = record(stage, "consistency", consistency)
     findings = conflict or ask_conflict(item, run, config, cot=cot)
     found["conflict"] = record(stage, "conflict", findings)
-    if findings.opinion and conflict is None:
+    if findings.opinion and conflict is None and stage.branch != COMPARISON:  # one voice is enough beside the answer
         run.opinion(findings.opinion)
     return Assessed(
         {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mdqa.methods.madara.assessing import Assessed, assess
+from mdqa.methods.madara.assessing import COMPARISON, Assessed, assess
 from mdqa.methods.madara.config import MADARAConfig
 from mdqa.methods.madara.plans import PLANS, Chosen, Plan, choose, reading_order, vote_weights
 from mdqa.methods.madara.reading import Reader, Reading
@@ -39,12 +39,12 @@ def compare(
     have = dict(assessed)
     for kind in dict.fromkeys(plan.assessment for plan in plans):
         if kind not in ("none", *have):
-            have[kind] = assess(item, run, config, kind, name=f"assessment_{kind}", branch="comparison")
+            have[kind] = assess(item, run, config, kind, name=f"assessment_{kind}", branch=COMPARISON)
     chosen = {
         plan.key: choose(plan, item.document_ids, _scores(plan, have), config, f"{run.seed}:{item.id}")
         for plan in plans
     }
-    with run.stage("comparison", "The treatments that were not chosen", item.document_ids, branch="comparison"):
+    with run.stage("comparison", "The treatments that were not chosen", item.document_ids, branch=COMPARISON):
         alone, together = _read(item, reader, plans, chosen)
     for document, reading in alone.items():
         run.opinion(

@@ -60,6 +60,7 @@ def test_what_is_shared_is_done_once():
     everything = run_madara(replies(), treatment="pde", compare="all", k=2)
     assert [s for s in everything.stages if s.startswith("assessment")] == ["assessment", "assessment_cot"]
     assert len(everything.calls("relevance")) == 8
+    assert len([o for o in everything.result.opinions if o.role == "conflict"]) == 1, "the run's own"
 
 
 def test_each_document_is_read_alone():
