@@ -163,6 +163,15 @@ def test_likelihoods_share_beginnings_too() -> None:
         assert min(cost.cached_tokens, cost.prefill_tokens_computed) >= 0
 
 
+def test_nothing_is_kept_for_gradients() -> None:
+    engine = tiny_backend()._engine
+    assert all(parameter.requires_grad for parameter in engine.model.parameters())
+    rows = [tuple(range(4, 60)), tuple(range(4, 70))]
+    for _, step in engine.passes(rows, [1, 2], CancelToken().check):
+        assert not step.logits.requires_grad
+        assert not any(layer.keys.requires_grad for layer in step.cache.layers)
+
+
 def test_a_prefix_with_too_few_layers_is_left_aside() -> None:
     backend = tiny_backend()
     attention = backend.attend(

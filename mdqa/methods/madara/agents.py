@@ -15,10 +15,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from mdqa.backends.base import GenerationRequest
-from mdqa.methods.asking import Reply, ask
+from mdqa.methods.asking import Inquiry, Reply, ask_together
 from mdqa.methods.madara.parsing import (
     ConflictScale,
     Findings,
@@ -106,8 +107,22 @@ def relevance_prompt(question: str, document: Document, *, cot: bool) -> Prompt:
     return template.fill(question=question_segment(question), document=document_segments([document]))
 
 
-def ask_relevance(item: Question, run: Recorder, decoding: Decoding, *, cot: bool) -> Signal:
-    """Relevance of every document, one call each, all in one batch. ``quotes`` are copied out of the documents."""
+@dataclass(frozen=True)
+class Asking:
+    """What an agent is asked, and how its replies become scores; without an ``inquiry`` they are there already."""
+
+    inquiry: Inquiry[Any]
+    read: Callable[[Sequence[Reply[Any]]], Signal]
+
+
+def ask_all(run: Recorder, askings: Sequence[Asking]) -> list[Signal]:
+    """Ask several agents in one batch, so that none waits for another."""
+    replies = ask_together(run, [asking.inquiry for asking in askings])
+    return [asking.read(found) for asking, found in zip(askings, replies, strict=True)]
+
+
+def relevance(item: Question, run: Recorder, decoding: Decoding, *, cot: bool) -> Asking:
+    """Relevance of every document, one call each. ``quotes`` are copied out of the documents."""
     requests = [
         agent_request(
             run,
@@ -119,25 +134,28 @@ def ask_relevance(item: Question, run: Recorder, decoding: Decoding, *, cot: boo
         )
         for document in item.documents
     ]
-    replies = ask(run, "relevance", requests, parse_grade)
-    quotes = {
-        document.id: reply.value.evidence
-        for document, reply in zip(item.documents, replies, strict=True)
-        if reply.value and len(reply.value.evidence) > 2 and reply.value.evidence in document.text
-    }
-    return _per_document(item, replies, lambda grade: grade.score, quotes)
+
+    def read(replies: Sequence[Reply[Grade]]) -> Signal:
+        quotes = {
+            document.id: reply.value.evidence
+            for document, reply in zip(item.documents, replies, strict=True)
+            if reply.value and len(reply.value.evidence) > 2 and reply.value.evidence in document.text
+        }
+        return _per_document(item, replies, lambda grade: grade.score, quotes)
+
+    return Asking(Inquiry("relevance", requests, parse_grade), read)
 
 
-def ask_consistency(item: Question, run: Recorder, decoding: Decoding, *, cot: bool, characters: int) -> Signal:
-    """Consistency of every document with itself and with how the others begin; one call each, one batch."""
+def consistency(item: Question, run: Recorder, decoding: Decoding, *, cot: bool, characters: int) -> Asking:
+    """Consistency of every document with itself and with how the others begin; one call each."""
     requests = _with_claims(item, run, "consistency", decoding, cot=cot, characters=characters)
-    replies = ask(run, "consistency", requests, parse_grade)
-    return _per_document(item, replies, lambda grade: grade.score)
+    inquiry = Inquiry("consistency", requests, parse_grade)
+    return Asking(inquiry, lambda replies: _per_document(item, replies, lambda grade: grade.score))
 
 
-def ask_conflict(
+def conflict(
     item: Question, run: Recorder, decoding: Decoding, *, cot: bool, characters: int, scale: ConflictScale
-) -> Signal:
+) -> Asking:
     """Conflict scores of all documents from one call. A single document has nothing to conflict with: no call."""
     if len(item.documents) < 2:
         return _nothing_to_compare(item)
@@ -146,35 +164,43 @@ def ask_conflict(
     seed = derived_seed(run.seed, "conflict", item.id)
     count = len(item.documents)
     request = agent_request(run, "conflict", prompt, decoding, seed, cot=cot, documents=count)
-    reply = ask(run, "conflict", [request], lambda text: parse_conflict(text, count), documents=[item.document_ids])[0]
-    scores = {
-        document.id: reply.score(lambda findings, number=number: findings.score(number, scale))  # type: ignore[misc]
-        for number, document in enumerate(item.documents, 1)
-    }
-    note = ""
-    if reply.value and reply.value.clipped:
-        note = f"The Conflict Agent's adjustments were clipped to -2 to 2 for {reply.value.clipped} document(s)."
-    return Signal(
-        scores,
-        dict.fromkeys(item.document_ids, reply.call),
-        opinion=_opinion(item, reply),
-        note=note,
-        has_conflict=reply.value is not None and reply.value.has_conflict,
-    )
+
+    def read(replies: Sequence[Reply[Findings]]) -> Signal:
+        [reply] = replies
+        scores = {
+            document.id: reply.score(lambda findings, number=number: findings.score(number, scale))  # type: ignore[misc]
+            for number, document in enumerate(item.documents, 1)
+        }
+        note = ""
+        if reply.value and reply.value.clipped:
+            note = f"The Conflict Agent's adjustments were clipped to -2 to 2 for {reply.value.clipped} document(s)."
+        return Signal(
+            scores,
+            dict.fromkeys(item.document_ids, reply.call),
+            opinion=_opinion(item, reply),
+            note=note,
+            has_conflict=reply.value is not None and reply.value.has_conflict,
+        )
+
+    parse = partial(parse_conflict, documents=count)
+    return Asking(Inquiry("conflict", [request], parse, documents=[item.document_ids]), read)
 
 
-def ask_conflict_per_document(
+def conflict_per_document(
     item: Question, run: Recorder, decoding: Decoding, *, cot: bool, characters: int, scale: ConflictScale
-) -> Signal:
+) -> Asking:
     """Conflict scores from one call per document (``conflict_per_doc``)."""
     if len(item.documents) < 2:
         return _nothing_to_compare(item)
     requests = _with_claims(item, run, "conflict_document", decoding, cot=cot, characters=characters)
-    replies = ask(run, "conflict", requests, parse_conflict_document)
-    return replace(
-        _per_document(item, replies, lambda findings: findings.score(1, scale)),
-        has_conflict=any(reply.value is not None and reply.value.has_conflict for reply in replies),
-    )
+
+    def read(replies: Sequence[Reply[Findings]]) -> Signal:
+        return replace(
+            _per_document(item, replies, lambda findings: findings.score(1, scale)),
+            has_conflict=any(reply.value is not None and reply.value.has_conflict for reply in replies),
+        )
+
+    return Asking(Inquiry("conflict", requests, parse_conflict_document), read)
 
 
 def _with_claims(
@@ -202,9 +228,10 @@ def _per_document(
     return Signal(scores, {document_id: reply.call for document_id, reply in pairs}, quotes=quotes or {})
 
 
-def _nothing_to_compare(item: Question) -> Signal:
+def _nothing_to_compare(item: Question) -> Asking:
     status = DocumentScore(status="unavailable", detail="a single document has no other to conflict with")
-    return Signal(dict.fromkeys(item.document_ids, status), {})
+    signal = Signal(dict.fromkeys(item.document_ids, status), {})
+    return Asking(Inquiry("conflict", [], parse_conflict_document), lambda _: signal)
 
 
 def _opinion(item: Question, reply: Reply[Findings]) -> Opinion:

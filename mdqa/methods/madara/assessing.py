@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mdqa.methods.madara import agents, treatments
-from mdqa.methods.madara.agents import Decoding, Signal
+from mdqa.methods.madara.agents import Asking, Decoding, Signal
 from mdqa.methods.madara.config import MADARAConfig
 from mdqa.methods.madara.plans import Assessment
 from mdqa.methods.madara.relevance import question_likelihoods, similarities
@@ -42,15 +42,20 @@ def decoding_of(config: MADARAConfig, *, cot: bool = False) -> Decoding:
     )
 
 
-def ask_conflict(item: Question, run: Recorder, config: MADARAConfig, *, cot: bool = False) -> Signal:
-    """The Conflict Agent's scores, asked once per query or (``conflict_per_doc``) once per document."""
+def ask_conflict(item: Question, run: Recorder, config: MADARAConfig) -> Signal:
+    """The Conflict Agent's scores."""
+    return agents.ask_all(run, [_conflict(item, run, config, cot=False)])[0]
+
+
+def _conflict(item: Question, run: Recorder, config: MADARAConfig, *, cot: bool) -> Asking:
+    """The Conflict Agent is asked once per query or (``conflict_per_doc``) once per document."""
     decoding = decoding_of(config, cot=cot)
     if config.conflict_per_doc:
-        return agents.ask_conflict_per_document(
+        return agents.conflict_per_document(
             item, run, decoding, cot=cot, characters=config.claim_characters, scale=config.conflict_scale
         )
     decoding = replace(decoding, agent_tokens=max(config.conflict_max_tokens, decoding.agent_tokens))
-    return agents.ask_conflict(
+    return agents.conflict(
         item, run, decoding, cot=cot, characters=config.claim_characters, scale=config.conflict_scale
     )
 
@@ -82,15 +87,19 @@ def _agents(
     item: Question, run: Recorder, config: MADARAConfig, stage: StageDraft, *, cot: bool, conflict: Signal | None
 ) -> Assessed:
     decoding = decoding_of(config, cot=cot)
-    relevance = agents.ask_relevance(item, run, decoding, cot=cot)
-    stage.key_sentences.update({document: (quote,) for document, quote in relevance.quotes.items()})
-    found: dict[str, Scores] = {"relevance": record(stage, "relevance", relevance)}
-    consistency = agents.ask_consistency(item, run, decoding, cot=cot, characters=config.claim_characters)
-    found["consistency"] = record(stage, "consistency", consistency)
-    findings = conflict or ask_conflict(item, run, config, cot=cot)
-    found["conflict"] = record(stage, "conflict", findings)
-    if findings.opinion and conflict is None and stage.branch != COMPARISON:  # one voice is enough beside the answer
-        run.opinion(findings.opinion)
+    askings = [
+        agents.relevance(item, run, decoding, cot=cot),
+        agents.consistency(item, run, decoding, cot=cot, characters=config.claim_characters),
+    ]
+    if conflict is None:
+        askings.append(_conflict(item, run, config, cot=cot))
+    asked = agents.ask_all(run, askings)  # one batch: no agent waits for another
+    signals = dict(zip(agents.AGENTS, asked if conflict is None else [*asked, conflict], strict=True))
+    stage.key_sentences.update({document: (quote,) for document, quote in signals["relevance"].quotes.items()})
+    found = {name: record(stage, name, signal) for name, signal in signals.items()}
+    opinion = signals["conflict"].opinion
+    if opinion and conflict is None and stage.branch != COMPARISON:  # one voice is enough beside the answer
+        run.opinion(opinion)
     return Assessed(
         {
             "aggregate": stage.score("aggregate", treatments.aggregate(found, config.weights)),
