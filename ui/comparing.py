@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mdqa.errors import MdqaError
 from mdqa.methods.madara.config import MADARAConfig
-from mdqa.methods.madara.plans import PLANS, Plan
+from mdqa.methods.madara.plans import compared
 from mdqa.records import RunResult
 from ui.forms import spelled
 from ui.views.assessment import STAGE, assessments, reasoned
@@ -31,21 +31,14 @@ def offers(run: RunResult) -> tuple[Offer, ...]:
     found = []
     for compare in left:
         more = _calls(run, config, compare) - done
-        there = {plan.key for plan in plans(config.compare)} | {own}
-        names = ", ".join(NAMES.get(plan.key, spelled(plan.key)) for plan in plans(compare) if plan.key not in there)
+        there = {plan.key for plan in compared(config.compare)} | {own}
+        names = ", ".join(NAMES.get(plan.key, spelled(plan.key)) for plan in compared(compare) if plan.key not in there)
         words = (
             f"{names}. Up to {plural(more, 'more call', 'more calls')} of the model beside the "
             f"{count(run.cost.llm_calls)} of this run, which is repeated."
         )
         found.append(Offer(LABELS[compare], words, compare))
     return tuple(found)
-
-
-def plans(compare: str) -> tuple[Plan, ...]:
-    """The treatments that are carried out with this value of the option."""
-    if compare == "none":
-        return ()
-    return tuple(plan for plan in PLANS.values() if compare == ALL or plan.assessment != "cot")
 
 
 def _calls(run: RunResult, config: MADARAConfig, compare: str) -> int:
@@ -56,8 +49,8 @@ def _calls(run: RunResult, config: MADARAConfig, compare: str) -> int:
     n = len(run.question.documents)
     asked = 2 * n + (n if config.conflict_per_doc else 1)
     there = _assessed(run)
-    missing = {plan.assessment for plan in plans(compare)} - {"none", there}
-    lists = sum(not plan.alone for plan in plans(compare))
+    missing = {plan.assessment for plan in compared(compare)} - {"none", there}
+    lists = sum(not plan.alone for plan in compared(compare))
     return asked * len(missing) + n + lists
 
 

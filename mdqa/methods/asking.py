@@ -91,16 +91,16 @@ def ask_together(
     replies: dict[tuple[int, int], Reply[Any]] = {}
     pending = [(place, i) for place, inquiry in enumerate(inquiries) for i in range(len(inquiry.requests))]
     for attempt in range(1, retries + 2):
+        if not pending:
+            break
         asked = [inquiries[place].requests[i] for place, i in pending]
         batch = asked if attempt == 1 else [_again(request, attempt) for request in asked]
-        role = inquiries[pending[0][0]].role if pending else ""
+        role = inquiries[pending[0][0]].role
         generations = run.generate_unrecorded(role, batch, stream=stream and attempt == 1, prefix=prefix)
         for (place, i), request, generation in zip(pending, batch, generations, strict=True):
             inquiry = inquiries[place]
             replies[place, i] = _read(run, inquiry.role, request, generation, inquiry.parse, inquiry.about(i), attempt)
         pending = [key for key in pending if replies[key].value is None]
-        if not pending:
-            break
     return [[replies[place, i] for i in range(len(inquiry.requests))] for place, inquiry in enumerate(inquiries)]
 
 

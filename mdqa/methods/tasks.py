@@ -27,9 +27,12 @@ def task_of(item: Question) -> Task:
     return "fever" if named or labelled else "factoid"
 
 
-def generator_prompt(question: str, documents: Sequence[Document], task: Task) -> Prompt:
-    """The answer from these documents, in this order, numbered from 1; documents before question."""
-    return load_template("mdqa.methods", f"generator_{task}").fill(
+def generator_prompt(question: str, documents: Sequence[Document], task: Task, *, abstain: bool = False) -> Prompt:
+    """The answer from these documents, in this order, numbered from 1; documents before question.
+
+    ``abstain``: the reply may also be "unknown".
+    """
+    return load_template("mdqa.methods", f"generator_{task}" + ("_abstain" if abstain else "")).fill(
         documents=document_segments(documents), question=question_segment(question)
     )
 

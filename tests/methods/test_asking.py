@@ -96,3 +96,11 @@ def test_a_role_without_requests_has_no_replies(retries: int) -> None:
     assert ask_together(run, [nothing, Inquiry("one", [request("a")], number)], retries=retries)[0] == []
     assert ask_together(run, [nothing], retries=retries) == [[]]
     assert [reply.value for reply in ask(run, "one", [request("a")], number, retries=retries)] == [5]
+
+
+def test_without_a_request_the_model_is_not_called() -> None:
+    backend = Batches(lambda request: "1")
+    run = Recorder(Tools(backend), sink=lambda event: None, cancel=CancelToken())
+    assert ask_together(run, [Inquiry("a", [], number), Inquiry("b", [], number)]) == [[], []]
+    assert ask(run, "a", [], number) == []
+    assert backend.sizes == []

@@ -109,7 +109,7 @@ def relevance_prompt(question: str, document: Document, *, cot: bool) -> Prompt:
 
 @dataclass(frozen=True)
 class Asking:
-    """What an agent is asked, and how its replies become scores; without an ``inquiry`` they are there already."""
+    """What an agent is asked (nothing, where there is nothing to ask), and how its replies become scores."""
 
     inquiry: Inquiry[Any]
     read: Callable[[Sequence[Reply[Any]]], Signal]
@@ -260,14 +260,8 @@ def generator_request(
 
     ``abstain``: the prompt allows the reply "unknown" (our option; the paper's generator has to answer).
     """
-    if abstain:
-        prompt = load_template(PACKAGE, f"generator_{task}_abstain").fill(
-            documents=document_segments(documents), question=question_segment(item.question)
-        )
-    else:
-        prompt = generator_prompt(item.question, documents, task)
     return GenerationRequest(
-        prompt=prompt,
+        prompt=generator_prompt(item.question, documents, task, abstain=abstain),
         max_new_tokens=decoding.generator_tokens,
         temperature=decoding.temperature,
         top_p=decoding.top_p,

@@ -7,12 +7,12 @@ document's own reading one with the role ``reading``. The answers are those that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mdqa.methods.madara.assessing import COMPARISON, Assessed, assess
 from mdqa.methods.madara.config import MADARAConfig
-from mdqa.methods.madara.plans import PLANS, Chosen, Plan, choose, reading_order, vote_weights
+from mdqa.methods.madara.plans import Chosen, Plan, choose, compared, reading_order, vote_weights
 from mdqa.methods.madara.reading import Reader, Reading
 from mdqa.methods.madara.treatments import Scores
 from mdqa.methods.recorder import Recorder
@@ -35,7 +35,7 @@ def compare(
 
     ``assessed``: the assessments that were made for it, by kind; those that are missing are made here.
     """
-    plans = [plan for plan in PLANS.values() if config.compare == "all" or plan.assessment != "cot"]
+    plans = compared(config.compare)
     have = dict(assessed)
     for kind in dict.fromkeys(plan.assessment for plan in plans):
         if kind not in ("none", *have):
@@ -75,7 +75,7 @@ def _scores(plan: Plan, assessed: Mapping[str, Assessed]) -> Scores | None:
 
 
 def _read(
-    item: Question, reader: Reader, plans: list[Plan], chosen: Mapping[str, Chosen]
+    item: Question, reader: Reader, plans: Sequence[Plan], chosen: Mapping[str, Chosen]
 ) -> tuple[dict[str, Reading], dict[tuple[str, ...], Reading]]:
     """Every document read alone, and every list of kept documents read together, each once."""
     lists = dict.fromkeys(

@@ -14,6 +14,7 @@ from mdqa.methods.madara import treatments
 from mdqa.methods.madara.config import MADARAConfig
 from mdqa.methods.madara.router import TITLES
 from mdqa.methods.madara.treatments import Scores
+from mdqa.methods.ranking import TOLERANCE, ranking
 
 Assessment = Literal["none", "base", "cot", "similarity", "likelihood"]
 Signal = Literal["aggregate", "rank_aligned", "similarity", "likelihood"]
@@ -73,6 +74,13 @@ PLANS: Mapping[str, Plan] = {
 """The treatments of the paper, in the order of its tables."""
 
 
+def compared(compare: str) -> tuple[Plan, ...]:
+    """The treatments that are carried out with this value of the option ``compare``."""
+    if compare == "none":
+        return ()
+    return tuple(plan for plan in PLANS.values() if compare == "all" or plan.assessment != "cot")
+
+
 def plan_for(treatment: str, config: MADARAConfig) -> Plan:
     """The plan that carries out the router's (or the user's) treatment with these options."""
     if treatment == "sda" and config.sda_cot:
@@ -117,7 +125,7 @@ def choose(plan: Plan, documents: tuple[str, ...], scores: Scores | None, config
         drawn = treatments.random_documents(documents, config.k, seed)
         return Chosen(tuple(drawn), {d: "drawn" if d in drawn else "not drawn" for d in documents})
     assert scores is not None
-    order, threshold = treatments.ranking(scores), None
+    order, threshold = ranking(scores), None
     kept = order[: config.k]
     if plan.selection == "adaptive":
         kept, threshold = treatments.adaptive_filter(scores, kappa=config.kappa, keep_min=config.keep_min, k=config.k)
@@ -131,7 +139,7 @@ def _reasons(order: list[str], kept: list[str], scores: Scores, threshold: float
         value = scores[document].value
         what = f"rank {rank}" if value is not None else f"rank {rank}: no score, behind all scored documents"
         if value is not None and threshold is not None:
-            above = value >= threshold - treatments.TOLERANCE
+            above = value >= threshold - TOLERANCE
             what += f", {'reaches' if above else 'below'} the threshold {threshold:.3f}"
             what += ", kept to have the smallest number" if document in kept and not above else ""
             what += f", beyond the best {len(kept)}" if document not in kept and above else ""

@@ -17,6 +17,7 @@ from statistics import fmean, pstdev
 from typing import Literal
 
 from mdqa.methods.madara.ranks import mid_ranks, ordinal_ranks
+from mdqa.methods.ranking import TOLERANCE, ranking
 from mdqa.records import DocumentScore
 
 Ties = Literal["mid", "ordinal"]
@@ -24,9 +25,6 @@ Scores = Mapping[str, DocumentScore]
 """One entry per document id, in the order in which the documents were given."""
 
 TOP_SCORE = 5.0
-TOLERANCE = 1e-9
-"""Scores nearer to each other than this count as equal: a mean of equal numbers can differ in the last bit."""
-
 _ABSTENTION = re.compile(
     r"(unknown|none|n/?a|unanswerable|insufficient|cannot|can't"
     r"|not (mentioned|stated|given|provided|specified|found|available|known)"
@@ -82,15 +80,6 @@ def _percentiles(scores: Scores, ties: Ties) -> dict[str, DocumentScore]:
     top = len(there) - 1
     percent = {d: DocumentScore(value=r / top if top else 0.5) for d, r in zip(there, ranks, strict=True)}
     return {document: percent.get(document, score) for document, score in scores.items()}
-
-
-def ranking(scores: Scores) -> list[str]:
-    """Documents by falling score; equal ones, and last those without a score, in the order in which they were given."""
-    return sorted(scores, key=lambda document: _falling(scores[document]))
-
-
-def _falling(score: DocumentScore) -> tuple[bool, float]:
-    return (score.value is None, 0.0 if score.value is None else -score.value)
 
 
 def adaptive_threshold(scores: Scores, kappa: float) -> float | None:

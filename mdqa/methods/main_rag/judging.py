@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
+from mdqa.methods.ranking import TOLERANCE, ranking
 from mdqa.records import DocumentScore
-
-TOLERANCE = 1e-9
-"""A score so near below the bar reaches it: the mean of equal numbers can differ from them in the last bit."""
 
 NO_ANSWER = DocumentScore(status="unavailable", detail="the Predictor gave no answer, so there is nothing to judge")
 
@@ -38,11 +36,6 @@ def judge_bar(scores: Mapping[str, DocumentScore], n: float) -> Bar | None:
         return None
     mean, deviation = fmean(values), pstdev(values)
     return Bar(mean - n * deviation, mean, deviation)
-
-
-def ranking(scores: Mapping[str, DocumentScore]) -> list[str]:
-    """Documents by falling score, equal ones in their given order, those without a score last."""
-    return sorted(scores, key=lambda i: -math.inf if (value := scores[i].value) is None else value, reverse=True)
 
 
 def select(scores: Mapping[str, DocumentScore], bar: Bar | None) -> list[str]:
