@@ -23,6 +23,9 @@ Overflow = Literal["refuse", "shorten", "drop_last"]
 """What to do when the documents do not fit into the model's window: refuse the run, cut the end of the longest
 documents to one common length, or leave out documents from the end of the list."""
 
+ASIDE = "comparison"
+"""The branch of stages that are no part of a run's own way: what was carried out beside it, to compare."""
+
 Head = tuple[int, int]
 """A query head as (layer, head), both counted from 0."""
 

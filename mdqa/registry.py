@@ -64,6 +64,7 @@ BENCHES: Mapping[str, str] = MappingProxyType(
         "attention": "mdqa.performance.attention:bench",
         "cafe": "mdqa.performance.cafe:bench",
         "madara": "mdqa.performance.madara:bench",
+        "duquad": "mdqa.performance.duquad:bench",
     }
 )
 

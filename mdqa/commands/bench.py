@@ -45,7 +45,12 @@ from mdqa.registry import BENCHES, READERS, load
 from mdqa.settings import Settings
 
 LENGTHS = (1000, 2800, 8000)
-OTHER_LENGTHS = MappingProxyType({"madara": (1400,)})  # ten documents; one call at a time takes long
+OTHER_LENGTHS = MappingProxyType(
+    {
+        "madara": (1400,),  # ten documents; one call at a time takes long
+        "duquad": (1400, 2800, 4200),  # 10, 20 and 30 documents
+    }
+)
 QUESTIONS = 5
 """Questions of --input that are used unless --limit says otherwise."""
 
@@ -58,7 +63,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", default="", metavar="NAME", help="calibration profile: a name or a JSON file")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything that is drawn (default: 0)")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the measured method (madara)"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the method (madara, duquad)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     group = parser.add_argument_group("prompts")

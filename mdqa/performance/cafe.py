@@ -8,23 +8,20 @@ calls without the saving.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mdqa.backends.base import Attention, GenerationRequest, InspectableBackend
 from mdqa.errors import ProfileError, PromptTooLong
-from mdqa.methods.base import Tools
-from mdqa.methods.recorder import Recorder
 from mdqa.performance.cases import Case
 from mdqa.performance.figures import Figure, Goal, compared, figures_of, skipped
-from mdqa.performance.measuring import Measured, Sample, Variant
+from mdqa.performance.measuring import Measured, Variant
 from mdqa.performance.model import attention_of, transformers_backend
 from mdqa.performance.plan import Plan
+from mdqa.performance.runs import Ran, run_method
 from mdqa.prompting import Prompt
-from mdqa.records import Cost, Generation, Question, Stage
-from mdqa.registry import method_class
-from mdqa.run import Collector
+from mdqa.records import Generation, Question
 
 if TYPE_CHECKING:
     from mdqa.backends.hf import TransformersBackend
@@ -33,14 +30,6 @@ HEADLINE_DOCUMENTS = 20
 OVER_DIRECT = Goal(1.1)
 SLACK = 1.05
 """The stopped pass may take so much more than its share of the layers."""
-
-
-@dataclass(frozen=True)
-class FirstToken:
-    """A method's run up to its first token."""
-
-    stages: tuple[Stage, ...]
-    cost: Cost
 
 
 class Watched:
@@ -93,14 +82,9 @@ def _bench(plan: Plan, backend: TransformersBackend) -> Iterator[Figure]:
             yield skipped("cafe.time", "s", note, tokens=problem.tokens, documents=len(case.items[0].documents))
 
 
-def first_token(method: str, item: Question, plan: Plan, backend: InspectableBackend) -> FirstToken:
+def first_token(method: str, item: Question, plan: Plan, backend: InspectableBackend) -> Ran:
     """The real method with one token to write."""
-    cls = method_class(method)
-    tools = Tools(backend, plan.tools.make_encoder, plan.tools.profile if cls.uses_profile else None)
-    collector = Collector()
-    run = Recorder(tools, sink=collector.take, cancel=plan.cancel, seed=plan.seed)
-    cls(cls.Config.parse({"max_new_tokens": 1}), tools).answer(item, run)
-    return FirstToken(tuple(collector.stages), run.cost)
+    return run_method(method, {"max_new_tokens": 1}, item, plan, backend)
 
 
 def _first_token(case: Case, backend: TransformersBackend, plan: Plan) -> Iterator[Figure]:
@@ -126,16 +110,12 @@ def _first_token(case: Case, backend: TransformersBackend, plan: Plan) -> Iterat
         return
     totals = [sample.seconds for sample in direct]
     for name in dict.fromkeys(stage.name for stage in cafe[0].outcome.stages):
-        yield compared(f"cafe.{name}.time", "s", [_stage_seconds(s, name) for s in cafe], totals, "direct", **more)
+        yield compared(f"cafe.{name}.time", "s", [s.outcome.seconds_of(name) for s in cafe], totals, "direct", **more)
     computed, whole = ([float(s.outcome.cost.prefill_tokens_computed) for s in samples] for samples in (cafe, direct))
     yield compared("cafe.prompt_tokens_computed", "tokens", computed, whole, "direct", **more)
     kept = [float(len(s.outcome.stages[-1].kept)) for s in cafe]
     incoming = [float(len(s.outcome.stages[0].documents)) for s in cafe]
     yield compared("cafe.documents_kept", "documents", kept, incoming, "all documents", **more)
-
-
-def _stage_seconds(sample: Sample, name: str) -> float:
-    return sum(stage.seconds for stage in sample.outcome.stages if stage.name == name)
 
 
 def _savings(case: Case, backend: TransformersBackend, plan: Plan) -> Iterator[Figure]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mdqa.records import Document, DocumentScore, Question, RunResult, Stage
+from mdqa.records import ASIDE, Document, DocumentScore, Question, RunResult, Stage
 from mdqa.scoring.answers import best_subspan_em
 
 STEERED = "steered"
 """The signal that is 1 for documents that attention was steered towards."""
-
-ASIDE = "comparison"
-"""The branch of stages that work for treatments that are only compared: no document goes on from them."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What each voice of DuQUAD is asked: its prompt and the JSON schema of its reply.
 
 The paper has templates for three roles (the agents, the judge, the Score Agent) and prints none that we have, so
-the wording is ours. The question stands last, so that prompts over the same documents share their beginning.
+the wording is ours. The question stands last, so that prompts over the same documents share their beginning; the
+Score Agent's instructions stand first, because every call is about another document.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from mdqa.methods.base import MethodConfig
-from mdqa.methods.duquad.fusion import LocalOrder, Normalisation
+from mdqa.methods.duquad.fusion import LocalOrder, LocalRanker, Normalisation
 from mdqa.methods.duquad.signals import Contrast
 
 
@@ -24,6 +24,11 @@ class DuQUADConfig(MethodConfig):
     )
     allow_missing_signals: bool = Field(
         True, description="Go on with the other signals where the model or encoder cannot give one"
+    )
+    local_ranker: LocalRanker = Field(
+        "sfs",
+        description="What picks the Local Agent's documents: the Structural Fusion Score, or for comparison word "
+        "overlap (bm25), sentence embeddings (dense) or both by reciprocal rank (rrf), as in Figure 4",
     )
     k: int = Field(6, ge=1, le=200, description="Documents that the Local Agent reads")
     local_order: LocalOrder = Field(
@@ -46,6 +51,11 @@ class DuQUADConfig(MethodConfig):
     without_pruning: bool = Field(
         False, description="Ablation: no DocScore; the judge reads all candidates with their full text"
     )
+    compare_ablations: bool = Field(
+        False,
+        description="Also carry out the three ablations in the same run, from the same agents' replies; their calls "
+        "are part of the run's cost",
+    )
     agent_max_tokens: int = Field(256, ge=16, le=2048, description="Longest reply of an agent, in tokens")
     score_max_tokens: int = Field(64, ge=8, le=512, description="Longest reply of the Score Agent, in tokens")
     judge_max_tokens: int = Field(256, ge=16, le=2048, description="Longest reply of the judge, in tokens")
@@ -54,14 +64,18 @@ class DuQUADConfig(MethodConfig):
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """The weights by signal, only those that count."""
+        """The weights by signal, only those that count; none where another ranker picks the documents."""
+        if self.local_ranker != "sfs":
+            return {}
         weights = {"sim": self.weight_sim, "ppl": self.weight_ppl, "cont": self.weight_cont}
         return {name: weight for name, weight in weights.items() if weight > 0}
 
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:
-        if not self.weights:
+        if self.local_ranker == "sfs" and not self.weights:
             raise ValueError("weight_sim, weight_ppl and weight_cont are all 0; give one of them a weight")
         if self.without_local and self.without_global:
             raise ValueError("without_local and without_global together leave no agent; choose one of them")
+        if self.compare_ablations and (self.without_local or self.without_global or self.without_pruning):
+            raise ValueError("compare_ablations carries out the ablations itself; leave the without_ options off")
         return self

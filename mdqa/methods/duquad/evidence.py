@@ -1,4 +1,4 @@
-"""Quality-aware pruning: the Score Agent's DocScore and key sentences for every candidate document."""
+"""Quality-aware pruning: the candidates that the agents cite, their DocScore, and their key sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mdqa.backends.base import GenerationRequest
 from mdqa.errors import MissingDependency, ModelError
 from mdqa.methods.asking import Reply, ask
-from mdqa.methods.duquad.agents import score_prompt, score_schema, yes_no_prompt
+from mdqa.methods.duquad.agents import Statement, score_prompt, score_schema, yes_no_prompt
 from mdqa.methods.duquad.config import DuQUADConfig
 from mdqa.methods.duquad.parsing import ScoreReply, existing_sentences, parse_score
 from mdqa.methods.duquad.sentences import nearest, pick
@@ -22,11 +22,29 @@ RETRY_TOKENS = 64
 
 
 @dataclass(frozen=True)
+class Candidates:
+    """The documents whose quality is scored, in input order, why per document, and the fallback (empty if none)."""
+
+    ids: tuple[str, ...]
+    reasons: Mapping[str, str]
+    fallback: str = ""
+
+
+@dataclass(frozen=True)
 class Scores:
     """DocScores with the calls behind them; a status where there is no number."""
 
     scores: Mapping[str, DocumentScore]
     calls: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What was found out about the candidates: DocScores, those that were written where others decide, and replies."""
+
+    deciding: Scores
+    written: Scores | None
+    replies: Mapping[str, Reply[ScoreReply]]
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,30 @@ class Verdict:
     kept: tuple[str, ...]
     reasons: Mapping[str, str]
     fallback: str = ""
+
+
+def gather(documents: Sequence[str], statements: Sequence[Statement], best: str) -> Candidates:
+    """What either agent cites; ``best``, the first document by SFS, if there is nothing."""
+    who = {i: [statement.title for statement in statements if i in statement.cited] for i in documents}
+    reasons = {
+        i: f"kept: cited by the {' and the '.join(titles)}" if titles else "dropped: no agent cites it"
+        for i, titles in who.items()
+    }
+    cited = tuple(i for i in documents if who[i])
+    if cited:
+        return Candidates(cited, reasons)
+    reasons[best] = "kept: no agent cites any document; this one ranks first by SFS"
+    return Candidates((best,), reasons, f"No agent cites a document; {best}, first by SFS, is the only candidate.")
+
+
+def assess(item: Question, run: Recorder, candidates: Sequence[str], config: DuQUADConfig) -> Assessment:
+    """DocScore of every candidate and what the Score Agent said of it, all in one batch (two with both scores)."""
+    asked = config.key_sentences == "agent" or not config.continuous_doc_score
+    replies = ask_score_agent(item, run, candidates, config) if asked else {}
+    written = written_scores(candidates, replies)
+    if not config.continuous_doc_score:
+        return Assessment(written, None, replies)
+    return Assessment(continuous_scores(item, run, candidates), written if asked else None, replies)
 
 
 def ask_score_agent(

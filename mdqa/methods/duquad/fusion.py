@@ -14,6 +14,7 @@ import numpy as np
 from mdqa.records import AttentionMap, DocumentScore, TokenHeat
 
 Normalisation = Literal["z_score", "min_max"]
+LocalRanker = Literal["sfs", "bm25", "dense", "rrf"]
 LocalOrder = Literal["original", "descending", "ascending"]
 Scores = Mapping[str, DocumentScore]
 

@@ -17,38 +17,26 @@ from typing import Any, ClassVar
 from mdqa.backends.base import Capability, GenerationRequest
 from mdqa.methods.asking import Reply, ask
 from mdqa.methods.base import Method, MethodConfig, documents_in_order
+from mdqa.methods.duquad.ablations import Made, carry_out
 from mdqa.methods.duquad.agents import (
     Statement,
     View,
     agent_prompt,
     agent_schema,
     agent_title,
-    judge_prompt,
-    judge_schema,
     numbers_of,
 )
 from mdqa.methods.duquad.config import DuQUADConfig
-from mdqa.methods.duquad.evidence import (
-    ask_score_agent,
-    continuous_scores,
-    key_sentences,
-    prune,
-    written_scores,
-)
+from mdqa.methods.duquad.evidence import Assessment, assess, gather, key_sentences, prune
 from mdqa.methods.duquad.fusion import arrange, fuse, normalise, rank
-from mdqa.methods.duquad.parsing import (
-    AgentReply,
-    JudgeReply,
-    agent_parser,
-    agrees_with,
-    parse_judge,
-    raw_answer,
-)
+from mdqa.methods.duquad.judging import Evidence, judge_request, judgement
+from mdqa.methods.duquad.parsing import AgentReply, agent_parser, parse_judge, raw_answer
 from mdqa.methods.duquad.signals import (
     TITLES,
     Signal,
     attention_contrast,
     measure,
+    ranker_scores,
     semantic_relevance,
     structural_inference,
 )
@@ -93,7 +81,8 @@ class DuQUAD(Method):
 
     def answer(self, item: Question, run: Recorder) -> str:
         """SFS, both agents, candidates, DocScore with key sentences, judge (Figure 2)."""
-        ranking = self._structural_fusion(item, run)
+        fused = self.config.local_ranker == "sfs"
+        ranking = self._structural_fusion(item, run) if fused else self._other_ranking(item, run)
         statements: list[Statement] = []
         if not self.config.without_local:
             statements.append(self._agent("local", item, ranking.local, ranking.prefix, run))
@@ -101,12 +90,14 @@ class DuQUAD(Method):
             statements.append(self._agent("global", item, item.document_ids, ranking.prefix, run))
         ranking = replace(ranking, prefix=None)  # its keys and values would take memory until the run ends
         candidates = self._candidates(item, statements, ranking, run)
-        evidence: Mapping[str, Sequence[str] | None]
         if self.config.without_pruning:
-            evidence = dict.fromkeys(candidates)
-        else:
-            evidence = self._doc_score(item, candidates, ranking, run)
-        return self._judge(item, evidence, statements, run)
+            return self._judge(item, dict.fromkeys(candidates), statements, run).answer
+        assessment, sentences = self._doc_score(item, candidates, ranking, run)
+        own = self._judge(item, sentences, statements, run)
+        if self.config.compare_ablations:
+            made = Made(tuple(statements), ranking.order, assessment, sentences)
+            carry_out(item, run, made, own, self.config)
+        return own.answer
 
     def _structural_fusion(self, item: Question, run: Recorder) -> Ranking:
         """Measure, normalise and fuse the signals; the best k go to the Local Agent."""
@@ -127,6 +118,18 @@ class DuQUAD(Method):
                 run.notice("No signal could be measured; documents rank in input order.", warning=True, fallback=True)
         prefix = next((signal.prefix for signal in signals.values() if signal.prefix is not None), None)
         return Ranking(order, local, prefix)
+
+    def _other_ranking(self, item: Question, run: Recorder) -> Ranking:
+        """Another ranker in the place of the SFS (Figure 4)."""
+        config, documents = self.config, item.document_ids
+        name = config.local_ranker
+        with run.stage("local_selection", f"Local selection by {name}", documents, branch="local") as stage:
+            values = ranker_scores(name, item, run)
+            scores = stage.score(name, dict(zip(documents, values, strict=True)))
+            order = rank(documents, scores)
+            local = arrange(order[: config.k], documents, config.local_order)
+            stage.keep(local, _rank_reasons(order, config.k, scores, name))
+        return Ranking(order, local, None)
 
     def _signals(self, item: Question, run: Recorder, stage: StageDraft) -> dict[str, Signal]:
         """Every signal with a weight; one that cannot be measured is said."""
@@ -187,80 +190,56 @@ class DuQUAD(Method):
     ) -> tuple[str, ...]:
         """What either agent cites, in input order; the best document by SFS if there is nothing."""
         with run.stage("candidates", "Candidate evidence", item.document_ids) as stage:
-            who = {i: [s.title for s in statements if i in s.cited] for i in item.document_ids}
-            stage.score("citations", {i: float(len(titles)) for i, titles in who.items()})
-            reasons = {
-                i: f"kept: cited by the {' and the '.join(titles)}" if titles else "dropped: no agent cites it"
-                for i, titles in who.items()
-            }
-            candidates = tuple(i for i in item.document_ids if who[i])
-            if not candidates:
-                candidates = ranking.order[:1]
-                reasons[candidates[0]] = "kept: no agent cites any document; this one ranks first by SFS"
-                run.notice(
-                    f"No agent cites a document; {candidates[0]}, first by SFS, is the only candidate.", fallback=True
-                )
-            stage.keep(candidates, reasons)
-        return candidates
+            found = gather(item.document_ids, statements, ranking.order[0])
+            stage.score("citations", {i: float(sum(i in s.cited for s in statements)) for i in item.document_ids})
+            if found.fallback:
+                run.notice(found.fallback, fallback=True)
+            stage.keep(found.ids, found.reasons)
+        return found.ids
 
     def _doc_score(
         self, item: Question, candidates: Sequence[str], ranking: Ranking, run: Recorder
-    ) -> dict[str, tuple[str, ...]]:
+    ) -> tuple[Assessment, dict[str, tuple[str, ...]]]:
         """Prune the candidates by DocScore and take the key sentences of those that stay."""
         config = self.config
         with run.stage("doc_score", "DocScore and key sentences", candidates) as stage:
-            asked = config.key_sentences == "agent" or not config.continuous_doc_score
-            replies = ask_score_agent(item, run, candidates, config) if asked else {}
-            scored = written_scores(candidates, replies)
-            if config.continuous_doc_score:
-                if asked:
-                    stage.score("DocScore_written", scored.scores, calls=scored.calls)
-                scored = continuous_scores(item, run, candidates)
-            scores = stage.score("DocScore", scored.scores, calls=scored.calls, threshold=config.threshold)
+            found = assess(item, run, candidates, config)
+            if found.written is not None:
+                stage.score("DocScore_written", found.written.scores, calls=found.written.calls)
+            deciding = found.deciding
+            scores = stage.score("DocScore", deciding.scores, calls=deciding.calls, threshold=config.threshold)
             best_ranked = next(i for i in ranking.order if i in candidates)
             verdict = prune(candidates, scores, config.threshold, best_ranked)
             if verdict.fallback:
                 run.notice(f"Evidence pruning: {verdict.fallback} ({verdict.kept[0]}).", fallback=True)
             stage.keep(verdict.kept, verdict.reasons)
-            sentences = key_sentences(item, run, verdict.kept, replies, config)
+            sentences = key_sentences(item, run, verdict.kept, found.replies, config)
             stage.key_sentences = sentences
-        return sentences
+        return found, sentences
 
-    def _judge(
-        self,
-        item: Question,
-        evidence: Mapping[str, Sequence[str] | None],
-        statements: Sequence[Statement],
-        run: Recorder,
-    ) -> str:
+    def _judge(self, item: Question, evidence: Evidence, statements: Sequence[Statement], run: Recorder) -> Opinion:
         """The final answer, from both reasonings and the evidence; asked even where the agents agree."""
         with run.stage("judge", "Judge", tuple(evidence)) as stage:
-            request = self._request(
-                judge_prompt(item, evidence, statements),
-                self.config.judge_max_tokens,
-                judge_schema(self.config.judge_max_tokens),
-                run,
-            )
+            request = judge_request(item, evidence, statements, self.config, run.seed)
             [reply] = ask(run, "judge", [request], parse_judge, stream=True)
-            said = reply.value or JudgeReply("", _last_resort(reply, statements, run))
-            by_view = {statement.view: statement.answer for statement in statements}
-            group = agrees_with(said.answer, local_answer=by_view.get("local"), global_answer=by_view.get("global"))
+            found = judgement(reply, statements)
+            if found.fallback:
+                run.notice(found.fallback, warning=True, fallback=True)
             stage.keep(tuple(evidence), dict.fromkeys(evidence, "kept: read by the judge"))
-            stage.note = _agreement(group)
-            run.opinion(
-                Opinion(
-                    role="judge",
-                    title="Judge",
-                    answer=said.answer,
-                    reasoning=said.reasoning,
-                    documents=tuple(evidence),
-                    group=group,
-                    chosen=True,
-                    status=reply.status,
-                    call=reply.call,
-                )
+            stage.note = found.agreement
+            opinion = Opinion(
+                role="judge",
+                title="Judge",
+                answer=found.answer,
+                reasoning=found.reasoning,
+                documents=tuple(evidence),
+                group=found.group,
+                chosen=True,
+                status=reply.status,
+                call=reply.call,
             )
-        return said.answer
+            run.opinion(opinion)
+        return opinion
 
     def _request(self, prompt: Prompt, max_tokens: int, schema: Mapping[str, Any], run: Recorder) -> GenerationRequest:
         return GenerationRequest(
@@ -273,10 +252,12 @@ class DuQUAD(Method):
         )
 
 
-def _rank_reasons(order: Sequence[str], k: int, fused: Mapping[str, DocumentScore]) -> dict[str, str]:
+def _rank_reasons(
+    order: Sequence[str], k: int, scores: Mapping[str, DocumentScore], ranker: str = "SFS"
+) -> dict[str, str]:
     reasons = {}
     for place, document_id in enumerate(order, 1):
-        by = "by SFS" if fused[document_id].value is not None else "in input order (no SFS)"
+        by = f"by {ranker}" if scores[document_id].value is not None else f"in input order (no {ranker})"
         fate = "kept" if place <= k else "dropped"
         rest = "" if place <= k else f", the Local Agent reads {k}"
         reasons[document_id] = f"{fate}: rank {place} of {len(order)} {by}{rest}"
@@ -310,22 +291,3 @@ def _say_what_is_odd(title: str, said: AgentReply, reply: Reply[AgentReply], run
         )
     elif not said.documents:
         run.notice(f"The {title} cites no document.")
-
-
-def _last_resort(reply: Reply[JudgeReply], statements: Sequence[Statement], run: Recorder) -> str:
-    """The judge's raw text, or an agent's answer if the judge wrote nothing; said as a fallback."""
-    answer, source = raw_answer(reply.raw), "its answer is taken from the raw text"
-    if not answer:
-        agent = next((s for s in reversed(statements) if s.answer), None)
-        answer = agent.answer if agent else ""
-        source = f"the {agent.title}'s answer stands" if agent else "there is no answer"
-    run.notice(f"The judge's reply could not be read ({reply.detail}); {source}.", warning=True, fallback=True)
-    return answer
-
-
-def _agreement(group: str) -> str:
-    return {
-        "both": "The judge agrees with both agents.",
-        "local": "The judge agrees with the Local Agent.",
-        "global": "The judge agrees with the Global Agent.",
-    }.get(group, "The judge gives an answer that no agent gave.")

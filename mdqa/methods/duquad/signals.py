@@ -14,10 +14,13 @@ from typing import Any, Literal
 from mdqa.attention.contrast import CONTENT_FREE
 from mdqa.errors import MissingDependency, ModelError
 from mdqa.methods.duquad.agents import agent_prompt, likelihood_prompt
-from mdqa.methods.duquad.fusion import document_contrast, token_masked_contrast
+from mdqa.methods.duquad.fusion import LocalRanker, document_contrast, token_masked_contrast
 from mdqa.methods.recorder import Recorder
 from mdqa.records import DocumentScore, Question
-from mdqa.retrieval.dense import cosine_scores
+from mdqa.retrieval.base import Ranker
+from mdqa.retrieval.bm25 import BM25Ranker
+from mdqa.retrieval.dense import DenseRanker, cosine_scores
+from mdqa.retrieval.fusion import ReciprocalRankFusion
 
 Contrast = Literal["token_masked", "document"]
 
@@ -107,6 +110,20 @@ def attention_contrast(item: Question, run: Recorder, *, kind: Contrast, max_cit
     else:
         contrast = token_masked_contrast(first.map.heat, second.map.heat, first.map.documents)
     return Signal(_scores(contrast), prefix=first.prefix)
+
+
+def ranker_scores(name: LocalRanker, item: Question, run: Recorder) -> list[float]:
+    """Scores of another ranker than the SFS per document, higher is better; ``rrf`` fuses BM25 and the encoder."""
+
+    def dense() -> Ranker:
+        return DenseRanker(run.tools.encoder)
+
+    makers: Mapping[str, Callable[[], Ranker]] = {
+        "bm25": BM25Ranker,
+        "dense": dense,
+        "rrf": lambda: ReciprocalRankFusion(BM25Ranker(), dense()),
+    }
+    return makers[name]().rank(item.question, item.documents)
 
 
 def _scores(values: Mapping[str, float]) -> dict[str, DocumentScore]:

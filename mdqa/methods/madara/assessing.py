@@ -12,10 +12,7 @@ from mdqa.methods.madara.plans import Assessment
 from mdqa.methods.madara.relevance import question_likelihoods, similarities
 from mdqa.methods.madara.treatments import Scores
 from mdqa.methods.recorder import Recorder, StageDraft
-from mdqa.records import Question
-
-COMPARISON = "comparison"
-"""The branch of stages that belong to treatments which were not chosen."""
+from mdqa.records import ASIDE, Question
 
 TITLES: Mapping[Assessment, str] = {
     "base": "Three agents grade the documents",
@@ -98,7 +95,7 @@ def _agents(
     stage.key_sentences.update({document: (quote,) for document, quote in signals["relevance"].quotes.items()})
     found = {name: record(stage, name, signal) for name, signal in signals.items()}
     opinion = signals["conflict"].opinion
-    if opinion and conflict is None and stage.branch != COMPARISON:  # one voice is enough beside the answer
+    if opinion and conflict is None and stage.branch != ASIDE:  # one voice is enough beside the answer
         run.opinion(opinion)
     return Assessed(
         {

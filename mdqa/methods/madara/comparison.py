@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mdqa.methods.madara.assessing import COMPARISON, Assessed, assess
+from mdqa.methods.madara.assessing import Assessed, assess
 from mdqa.methods.madara.config import MADARAConfig
 from mdqa.methods.madara.plans import Chosen, Plan, choose, compared, reading_order, vote_weights
 from mdqa.methods.madara.reading import Reader, Reading
 from mdqa.methods.madara.treatments import Scores
 from mdqa.methods.recorder import Recorder
-from mdqa.records import Opinion, Question
+from mdqa.records import ASIDE, Opinion, Question
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ def compare(
     have = dict(assessed)
     for kind in dict.fromkeys(plan.assessment for plan in plans):
         if kind not in ("none", *have):
-            have[kind] = assess(item, run, config, kind, name=f"assessment_{kind}", branch=COMPARISON)
+            have[kind] = assess(item, run, config, kind, name=f"assessment_{kind}", branch=ASIDE)
     chosen = {
         plan.key: choose(plan, item.document_ids, _scores(plan, have), config, f"{run.seed}:{item.id}")
         for plan in plans
     }
-    with run.stage("comparison", "The treatments that were not chosen", item.document_ids, branch=COMPARISON):
+    with run.stage("comparison", "The treatments that were not chosen", item.document_ids, branch=ASIDE):
         alone, together = _read(item, reader, plans, chosen)
     for document, reading in alone.items():
         run.opinion(

@@ -39,17 +39,15 @@ Question: Which river flows through Vienna?
 
 SCORE = """\
 [system]
-You rate how much one document helps to answer a question. Reply with one JSON object and nothing else.
+You rate how much one document helps to answer a question. Reply with one JSON object and nothing else. \
+It has two keys: "score", a number from 0.0 (the document says nothing about the question) to 1.0 \
+(it states the answer), and "key_sentences", the numbers of at most 4 sentences that help most:
+{"score": ..., "key_sentences": [...]}
 [user]
 Document [2] (Title: Vienna)
 (1) The Danube flows through Vienna.
 (2) The city is old.
 (3) It has many parks.
-
-How much does this document help to answer the question below? Reply with a JSON object with two keys: \
-"score", a number from 0.0 (it says nothing about the question) to 1.0 (it states the answer), \
-and "key_sentences", the numbers of at most 4 sentences that help most:
-{"score": ..., "key_sentences": [...]}
 
 Question: Which river flows through Vienna?
 [assistant]

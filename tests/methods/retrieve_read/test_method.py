@@ -12,7 +12,8 @@ from mdqa.backends.scripted import ScriptedBackend
 from mdqa.commands.options import make_tools
 from mdqa.errors import ConfigError, ModelError
 from mdqa.methods.base import Tools
-from mdqa.methods.retrieve_read.method import RetrieveRead, RetrieveReadConfig
+from mdqa.methods.retrieve_read.config import RetrieveReadConfig
+from mdqa.methods.retrieve_read.method import RetrieveRead
 from mdqa.records import Document, Question, RunResult
 from mdqa.retrieval.bm25 import bm25_scores
 from mdqa.retrieval.dense import PACKAGED_MODEL, MiniLMEncoder, SentenceEncoder, cosine_scores
