@@ -29,11 +29,14 @@ from mdqa.errors import (
 
 COMMANDS = (
     "answer",
+    "evaluate",
     "calibrate",
     "masking",
     "heads",
     "score",
+    "diagnose",
     "treatments",
+    "report",
     "bench",
     "route",
     "methods",

@@ -1,4 +1,4 @@
-"""Scoring the result lines of ``answer``: from lines and their questions to one report per file, and a table.
+"""Scoring the results of ``answer``: one report per file, and a table.
 
 A run that failed has no answer, so it is counted and left out of every metric; so are questions without accepted
 answers (answer metrics) and without marked evidence (recall). Look at the counts before you compare two files; the
@@ -7,21 +7,16 @@ paired difference and McNemar's test take only the questions that both files ans
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import ValidationError
-
-from mdqa.errors import InputError
-from mdqa.records import Question, RunResult
+from mdqa.records import RunResult, Stage
 from mdqa.registry import METHODS, method_class
 from mdqa.scoring.answers import AnswerMetric, best_subspan_em, exact_match, f1
-from mdqa.scoring.evidence import StageEvidence, evidence_by_stage
+from mdqa.scoring.evidence import StageEvidence, stage_evidence
 from mdqa.statistics.bootstrap import mean_interval, paired_difference
 from mdqa.statistics.holm import holm
 from mdqa.statistics.mcnemar import mcnemar
@@ -34,98 +29,11 @@ METRICS: Mapping[str, AnswerMetric] = MappingProxyType({"sub_em": best_subspan_e
 COSTS = ("seconds", "prompt_tokens", "prefill_tokens_computed")
 """The costs whose medians are reported."""
 
-ONE_RUN = ("method", "model", "profile", "seed", "config")
-"""What all lines of a file have in common."""
-
 TESTED = "em"
 """The metric that McNemar's test is about: it knows right and wrong only, as in MADARA, appendix G.3."""
 
 _TITLES = {"sub_em": "SubEM", "f1": "F1", "em": "EM"}
 _COST_TITLES = ("seconds", "prompt tokens", "computed")
-_NOT_PART_OF_A_RUN = ("id", "run", "question", "input_sha256")
-
-
-def read_lines(
-    lines: Iterable[bytes], questions: Mapping[str, Question], digest: Callable[[Question], str], *, file: str
-) -> list[RunResult]:
-    """The results that the lines of a file hold, each with its whole question.
-
-    Args:
-        lines: one JSON object each; blank ones are passed over.
-        questions: by id; they may be more than the file answers.
-        digest: what a line's ``input_sha256`` was made with.
-        file: the file's name, for messages.
-
-    InputError names the file and the line: what is no result line, belongs to none of the questions or to another
-    version of one, answers a question twice, or was made with other settings than the lines before it.
-    """
-    results: list[RunResult] = []
-    places: dict[str, int] = {}
-    for number, raw in enumerate(lines, 1):
-        if not raw.strip():
-            continue
-        place = f"{file}, line {number}"
-        line = _parse(raw, place)
-        item = _question(line, questions, digest, place)
-        if item.id in places:
-            raise InputError(f"the question {item.id!r} was answered in line {places[item.id]} already", place=place)
-        places[item.id] = number
-        result = _result(line, item, place)
-        if results and (others := [name for name in ONE_RUN if getattr(result, name) != getattr(results[0], name)]):
-            raise InputError(
-                f"this line was made with another {' and '.join(others)} than the first; give each run its own file",
-                place=place,
-            )
-        results.append(result)
-    if not results:
-        raise InputError("there is no result in it", place=file)
-    return results
-
-
-def _parse(raw: bytes, place: str) -> dict[str, Any]:
-    try:
-        line = json.loads(raw, parse_float=_finite, parse_constant=_finite)
-    except (ValueError, RecursionError) as error:  # ValueError: also UnicodeDecodeError
-        raise InputError(f"broken JSON: {error}", place=place) from None
-    if not isinstance(line, dict) or not all(isinstance(line.get(name), str) for name in ("id", "run", "question")):
-        raise InputError("this is no result line of python -m mdqa answer", place=place)
-    return line
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is not a finite number")
-    return value
-
-
-def _question(
-    line: Mapping[str, Any], questions: Mapping[str, Question], digest: Callable[[Question], str], place: str
-) -> Question:
-    item = questions.get(line["id"])
-    if item is None:
-        raise InputError(
-            f"the question {line['id']!r} is not in the input; give the file it was read from", place=place
-        )
-    if line["question"] != item.question:
-        raise InputError(
-            f"the question {item.id!r} was {line['question']!r} and is {item.question!r} in the input", place=place
-        )
-    if line.get("input_sha256") not in (None, digest(item)):
-        raise InputError(f"the documents of question {item.id!r} are other ones in the input", place=place)
-    return item
-
-
-def _result(line: Mapping[str, Any], item: Question, place: str) -> RunResult:
-    values = {name: value for name, value in line.items() if name not in _NOT_PART_OF_A_RUN}
-    try:
-        return RunResult.model_validate({"id": line["run"], "question": item, **values})
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"this is no result line of python -m mdqa answer: {first['msg']}", place=f"{place}, field {field!r}"
-        ) from None
 
 
 def report(file: str, results: Sequence[RunResult]) -> Report:
@@ -212,15 +120,21 @@ def _interval(values: Sequence[float]) -> dict[str, float | int] | None:
     return asdict(mean_interval(values)) if values else None
 
 
+def named_stages(result: RunResult) -> Iterator[tuple[str, Stage]]:
+    """A run's stages with what makes each of them one and the same in all runs: name, branch and repetition."""
+    seen: dict[str, int] = {}
+    for stage in result.stages:
+        name = f"{stage.name} ({stage.branch})" if stage.branch else stage.name
+        seen[name] = seen.get(name, 0) + 1
+        yield f"{name} #{seen[name]}" if seen[name] > 1 else name, stage
+
+
 def _stages(results: Iterable[RunResult]) -> dict[str, Any]:
-    """Every stage by its name (and branch, and place where a run has it several times), in order of appearance."""
+    """Every stage by its name, in order of appearance."""
     found: dict[str, list[StageEvidence]] = {}
     for result in results:
-        seen: dict[str, int] = {}
-        for stage in evidence_by_stage(result):
-            name = f"{stage.name} ({stage.branch})" if stage.branch else stage.name
-            seen[name] = seen.get(name, 0) + 1
-            found.setdefault(f"{name} #{seen[name]}" if seen[name] > 1 else name, []).append(stage)
+        for name, stage in named_stages(result):
+            found.setdefault(name, []).append(stage_evidence(stage, result.question.gold_ids))
     return {
         name: {
             "gold_recall": _interval([stage.recall for stage in stages if stage.recall is not None]),

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from mdqa.benchmarks.placing import is_closed_book
 from mdqa.cancellation import CancelToken
 from mdqa.errors import Cancelled, InputError, MdqaError, PromptTooLong
 from mdqa.methods.base import MethodConfig, Tools
@@ -174,8 +175,8 @@ def run_one(
 
 
 def _answer(header: RunResult, tools: Tools, run: Recorder) -> str:
-    check_question(header.question)
     cls = method_class(header.method)
+    check_question(header.question, closed_book=cls.closed_book and is_closed_book(header.question))
     method = cls(cls.Config.parse(header.config), tools)
     item = fit_documents(header.question, run, header.overflow, reply_tokens=method.config.reply_tokens)
     return str(method.answer(item, run))
@@ -185,11 +186,14 @@ def _error(problem: BaseException, text: str, collector: Collector) -> RunError:
     return RunError(type=type(problem).__name__, message=text, stage=collector.current_stage)
 
 
-def check_question(item: Question) -> None:
-    """InputError unless there is a question, at least one document, no empty document and no repeated id."""
+def check_question(item: Question, *, closed_book: bool = False) -> None:
+    """InputError unless there is a question, at least one document, no empty document and no repeated id.
+
+    ``closed_book``: there may be no document.
+    """
     if not item.question.strip():
         raise InputError("there is no question; write one", place=f"question {item.id!r}")
-    if not item.documents:
+    if not item.documents and not closed_book:
         raise InputError("there are no documents; give at least one", place=f"question {item.id!r}")
     seen: set[str] = set()
     for number, document in enumerate(item.documents, 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mdqa.errors import ConfigError
@@ -23,6 +23,7 @@ class Settings:
     port: int = 7860
     user: str = ""
     password: str = ""
+    api_key: str = field(default="", repr=False)  # for servers that a person names on the command line
     max_documents: int = 200
     max_characters: int = 2_000_000
     queue: int = 32
@@ -43,6 +44,7 @@ class Settings:
             port=_integer(env, "MDQA_PORT", cls.port, 1, 65535),
             user=env.get("MDQA_USER", ""),
             password=env.get("MDQA_PASSWORD", ""),
+            api_key=env.get("MDQA_API_KEY", "").strip(),
             max_documents=_integer(env, "MDQA_MAX_DOCUMENTS", cls.max_documents, 1, 10_000),
             max_characters=_integer(env, "MDQA_MAX_CHARACTERS", cls.max_characters, 1_000, 1_000_000_000),
             queue=_integer(env, "MDQA_QUEUE", cls.queue, 1, 10_000),

@@ -93,11 +93,38 @@ def m004_annotations(db: Database) -> None:
     """)
 
 
+def m005_queues(db: Database) -> None:
+    """Queues of runs to look at. An item is a run in a queue, once; the log says who put it there or took it out.
+
+    Ids of items and entries are never given twice. The index of items by queue ends with their id, which pages a queue.
+    """
+    db.executescript("""
+        create table queues (
+            id integer primary key, name text not null collate nocase unique, created text not null,
+            note text not null
+        );
+        create table queue_items (
+            id integer primary key autoincrement, queue integer not null references queues(id),
+            run text not null references runs(id), unique (queue, run)
+        );
+        create index queue_items_queue on queue_items(queue, id);
+        create index queue_items_run on queue_items(run, id);
+        create table queue_log (
+            id integer primary key autoincrement, item integer not null references queue_items(id) on delete cascade,
+            present integer not null, who text not null, note text not null, created text not null
+        );
+        create index queue_log_item on queue_log(item, id);
+        create trigger queue_log_stays before update on queue_log
+            begin select raise(abort, 'an entry is never changed; add another one'); end;
+    """)
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     m001_runs,
     m002_attention_maps,
     m003_profiles,
     m004_annotations,
+    m005_queues,
 )
 
 

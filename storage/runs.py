@@ -23,6 +23,7 @@ from storage.arrays import load_maps, map_row, store_map, store_missing_maps
 from storage.documents import drop_unused, load_question, store_question
 from storage.encoding import clean_text, pack, to_json, unpack
 from storage.owners import Owner
+from storage.people import drop_left, left_on
 from storage.progress import so_far
 
 if TYPE_CHECKING:
@@ -208,17 +209,16 @@ class RunStore:
         """Delete the run, its trace and maps, and the question and documents that only it used.
 
         Raises:
-            StorageError: people have labelled the run, and ``labels`` does not say that their labels go too.
+            StorageError: people labelled the run or put it into a queue, and ``labels`` does not say that this goes.
         """
         with self._store.write() as db:
             row = self._require(db, run_id)
-            if labels:
-                db.execute("delete from annotations where run = ?", [row["id"]])
-            elif number := db.execute("select count(*) from annotations where run = ?", [row["id"]]).fetchone()[0]:
+            if not labels and (work := left_on(db, row["id"])):
                 raise StorageError(
-                    f"run {run_id!r} is not deleted: {number} labels of people hang on it, and they would be lost; "
-                    "export them first and then delete the run with its labels"
+                    f"run {run_id!r} is not deleted: people left {work} on it, which would be lost; "
+                    "export them first and then delete the run with all of it"
                 )
+            drop_left(db, row["id"])
             db.execute("delete from runs where id = ?", [row["id"]])
             drop_unused(db, row["question"])
 

@@ -21,6 +21,7 @@ from mdqa.errors import StorageError
 from storage.annotations import AnnotationStore
 from storage.migrations import check_file, migrate
 from storage.profiles import ProfileStore
+from storage.queues import QueueStore
 from storage.runs import RunStore
 
 BUSY_SECONDS = 30.0
@@ -40,13 +41,14 @@ class _Handle:
 
 
 class Store:
-    """Everything that is kept, in one SQLite file: ``runs``, ``profiles``, ``annotations``; made by :meth:`open`."""
+    """All that is kept, in one SQLite file (:meth:`open`): ``runs``, ``profiles``, ``annotations``, ``queues``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.runs = RunStore(self)
         self.profiles = ProfileStore(self)
         self.annotations = AnnotationStore(self)
+        self.queues = QueueStore(self)
         self._local = threading.local()
         self._handles: weakref.WeakSet[_Handle] = weakref.WeakSet()
         self._guard = threading.Lock()

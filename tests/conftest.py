@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from mdqa.backends.base import InspectableBackend
 from mdqa.backends.loading import load_backend
 from mdqa.settings import Settings
+
+settings.register_profile("any machine", deadline=None)  # a loaded machine is no fault of the code
+settings.load_profile("any machine")
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"

@@ -21,7 +21,8 @@ ORDER = (
     ("methods",),
     ("run", "calibration"),
     ("evaluation", "performance"),
-    ("reporting", "diagnosis"),
+    ("result_lines",),
+    ("reporting", "diagnosis", "reports", "comparison"),
     ("commands",),
     ("__main__",),
 )

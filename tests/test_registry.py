@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, get_args
@@ -27,7 +28,9 @@ from mdqa.methods.base import Method, MethodConfig, Tools
 from mdqa.prompting import Prompt, Segment, Turn, document_segments, question_segment
 from mdqa.records import Document, Profile, Question, RunResult
 from mdqa.registry import BACKENDS, CALIBRATIONS, METHODS, RANKERS, READERS, load, method_class
-from mdqa.retrieval.base import Ranker
+from mdqa.retrieval.base import Ranker, best_first
+from mdqa.retrieval.cross_encoder import CrossEncoderRanker
+from mdqa.retrieval.found_in_the_middle import Look
 from mdqa.run import Outcome, begin, run_one
 from mdqa.trace import BaseEvent, ModelCall, StageStarted, read_event
 
@@ -49,6 +52,45 @@ OTHER = Question(
         Document(id="d", title="Moss", text="Moss grows on stones.", gold=False),
     ),
 )
+
+
+class WordPairs:
+    """A cross-encoder without weights: shared words."""
+
+    name = "word pairs"
+    max_tokens = 512
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        asked = set(question.lower().rstrip("?").split())
+        return [float(len(asked & set(text.lower().rstrip(".").split()))) for text in texts]
+
+    def truncated(self, question: str, texts: Sequence[str]) -> list[bool]:
+        return [False] * len(texts)
+
+
+def order_by_shared_words(question: str, documents: Sequence[Document]) -> list[int]:
+    """What a listwise ranker asks for: indices, most shared words first."""
+    return best_first(WordPairs().score(question, [document.text for document in documents]))
+
+
+def scripted_attention(question: str, look: Look) -> Attention:
+    """The last row's attention over the documents of the scripted backend.
+
+    It gives a document the same mass whatever its length, so that the mass itself stands for a mean over tokens.
+    """
+    segments = (*document_segments(look.documents), Segment("\n"), question_segment(question))
+    prompt = Prompt((Turn("user", segments),))
+    shown = ScriptedBackend().attend(prompt, stage="s", title="S", cancel=CancelToken(), rows="last")
+    return replace(shown, map=replace(shown.map, pool="mean"))
+
+
+MADE_OF: dict[str, Callable[[], Any]] = {
+    "scorer": WordPairs,
+    "reranker": lambda: CrossEncoderRanker(WordPairs()),
+    "permute": lambda: order_by_shared_words,
+    "attend": lambda: scripted_attention,
+}
+"""What the constructors of rankers ask for, by parameter; ``encoder`` and other rankers beside these."""
 
 
 class WordEncoder:
@@ -314,15 +356,18 @@ def test_backend_shows_shares_of_attention(name: str) -> None:
 
 
 def make_ranker(name: str) -> Ranker:
-    """A ranker with what its constructor asks for: an encoder, or other rankers."""
+    """A ranker with what its constructor asks for: an encoder, a cross-encoder, an order, attention, other rankers."""
     cls = load(RANKERS, name, "ranker")
     arguments: list[Any] = []
+    named: dict[str, Any] = {}
     for parameter in signature(cls).parameters.values():
         if parameter.kind is Parameter.VAR_POSITIONAL:
             arguments += [load(RANKERS, "bm25", "ranker")()] * 2
         elif parameter.name == "encoder":
             arguments.append(WordEncoder())
-    ranker: Ranker = cls(*arguments)
+        elif parameter.name in MADE_OF:
+            named[parameter.name] = MADE_OF[parameter.name]()
+    ranker: Ranker = cls(*arguments, **named)
     return ranker
 
 

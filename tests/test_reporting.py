@@ -12,7 +12,8 @@ from mdqa.commands.results import input_digest
 from mdqa.errors import InputError
 from mdqa.records import Cost, Document, Question, RunResult, Stage
 from mdqa.registry import method_class
-from mdqa.reporting import METRICS, difference, read_lines, report, reports, table
+from mdqa.reporting import METRICS, difference, report, reports, table
+from mdqa.result_lines import read_lines
 
 ITEM = Question(
     id="q1",

@@ -89,11 +89,39 @@ def tiny_backend(architecture: str = "llama") -> TransformersBackend:
     return TransformersBackend(tiny_model(architecture), tiny_tokenizer(), model_name=f"tiny-{architecture}")
 
 
+def plain_tokenizer() -> Any:
+    """The tokenizer without chat turns, which encoders have none of: sentence-transformers would make them of texts."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = None
+    return tokenizer
+
+
+def tiny_cross_encoder(folder: Path, labels: int = 1) -> Path:
+    """A cross-encoder that gives ``labels`` numbers and reads 32 tokens, saved in this folder."""
+    tokenizer = plain_tokenizer()
+    tokenizer.model_max_length = 32
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+        pad_token_id=tokenizer.pad_token_id,
+        num_labels=labels,
+    )
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def tiny_sentence_encoder(folder: Path) -> Path:
     """A sentence-transformers model of 32 dimensions that reads 24 tokens, saved in this folder."""
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (seconds that other tests need not wait for)
 
-    tokenizer = tiny_tokenizer()
+    tokenizer = plain_tokenizer()
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=len(tokenizer),

@@ -19,6 +19,7 @@ TABS = (
     ("ask", "Ask", "ui.tabs.ask"),
     ("history", "History", "ui.tabs.history"),
     ("profiles", "Profiles", "ui.tabs.profiles"),
+    ("reports", "Reports", "ui.tabs.reports"),
 )
 """Id (also ``?tab=``), title and module of every tab; the module has ``build(context, page, tab)``."""
 

@@ -14,6 +14,26 @@
     }
     setTimeout(() => { button.textContent = label; }, 1500);
   });
+  // A link to a document's card: the card stands in another tab, which is drawn when it is opened for the first time.
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[data-card]");
+    if (!link) return;
+    event.preventDefault();
+    [...document.querySelectorAll("#mdqa-result .mdqa-result-tabs [role=tab]")]
+      .find((tab) => tab.textContent.trim() === "Documents")?.click();
+    for (let look = 0; look < 60; look += 1) {
+      const card = document.getElementById(link.dataset.card);
+      if (card?.offsetParent) {
+        card.open = true;
+        card.querySelector("summary").focus({ preventScroll: true });
+        card.scrollIntoView({ block: "start" });
+        card.classList.add("found");
+        setTimeout(() => card.classList.remove("found"), 2000);
+        return;
+      }
+      await new Promise((resolve) => { setTimeout(resolve, 50); });
+    }
+  });
   // Run stands below a long form: bring what it starts into view.
   document.addEventListener("click", (event) => {
     if (!event.target.closest("#mdqa-run")) return;

@@ -2,7 +2,9 @@
 
 :func:`load` keeps what is good and reports the rest, :func:`read_questions` stops at the first error. The container
 (JSON lines, JSON, CSV, each also as .gz) and the format (our own or a published one, ``registry.READERS``) are told by
-content. Reading streams; what grows with the file is one small entry per question, to find ids used twice.
+content. Reading streams; what grows with the file is one small entry per question, to find ids used twice. A path
+``hf:owner/name[:config][:split]`` is a data set of the Hugging Face hub (``hub``). Questions that come without
+documents get them from a corpus (``flashrag``) where one is given.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from typing import Any
 
 from mdqa.benchmarks.fields import Item, Problem, Reader, at, clean_text, clean_value, first_notices, problem_of
 from mdqa.benchmarks.files import records
+from mdqa.benchmarks.flashrag import Corpus
+from mdqa.benchmarks.hub import is_hub, rows
 from mdqa.benchmarks.pasted import parse_pasted
+from mdqa.benchmarks.placing import source_id
 from mdqa.errors import InputError
 from mdqa.records import Document, Question
 from mdqa.registry import READERS
@@ -63,10 +68,14 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Limits:
-    """Most documents of a question, and most characters of its documents and its wording together; None is no limit."""
+    """Most documents of a question, and most characters of its documents and its wording together; None is no limit.
+
+    ``corpus``: where questions without documents get theirs.
+    """
 
     max_documents: int | None = None
     max_characters: int | None = None
+    corpus: Corpus | None = None
 
 
 def read_questions(
@@ -76,6 +85,7 @@ def read_questions(
     limit: int | None = None,
     max_documents: int | None = None,
     max_characters: int | None = None,
+    corpus: Corpus | None = None,
     on_notice: Callable[[Problem], None] = lambda problem: None,
 ) -> Iterator[Question]:
     """The questions of a file, one after the other; InputError at the first record that cannot be used.
@@ -83,7 +93,7 @@ def read_questions(
     ``format``: a name of ``registry.READERS`` or "auto"; ConfigError for another name. Notices (what was
     changed or found doubled) go to ``on_notice``.
     """
-    items = _items(Path(path), str(path), format, Limits(max_documents, max_characters))
+    items = _items(Path(path), str(path), format, Limits(max_documents, max_characters, corpus))
     return islice(_raise_errors(items, on_notice), limit)
 
 
@@ -94,9 +104,10 @@ def load(
     limit: int | None = None,
     max_documents: int | None = None,
     max_characters: int | None = None,
+    corpus: Corpus | None = None,
 ) -> Loaded:
     """All good questions of a file (at most ``limit``) and the report; bad content never raises."""
-    return _collect(_items(Path(path), str(path), format, Limits(max_documents, max_characters)), limit)
+    return _collect(_items(Path(path), str(path), format, Limits(max_documents, max_characters, corpus)), limit)
 
 
 def load_bytes(
@@ -113,9 +124,12 @@ def load_bytes(
 
 
 def in_split(questions: Iterable[Question], split: str) -> Iterator[Question]:
-    """The questions of one part; calibration and held-out never share a question (SHA-256 of the id, even or odd)."""
+    """The questions of one part; calibration and held-out never share a question (SHA-256 of the id, even or odd).
+
+    A question that was placed otherwise stays in the part of its source.
+    """
     for item in questions:
-        odd = hashlib.sha256(item.id.encode("utf-8", "surrogatepass")).digest()[-1] % 2
+        odd = hashlib.sha256(source_id(item).encode("utf-8", "surrogatepass")).digest()[-1] % 2
         if split == "all" or (split == "held-out") == bool(odd):
             yield item
 
@@ -160,7 +174,7 @@ def _read(source: Path | bytes, name: str, reader: Reader | None, limits: Limits
     first_places: dict[str, str] = {}
     found = False
     try:
-        for entry in records(source, name):
+        for entry in rows(name) if isinstance(source, Path) and is_hub(name) else records(source, name):
             found = True
             if isinstance(entry, Problem):
                 yield entry
@@ -210,6 +224,7 @@ def _checked(
         yield item
         return
     try:
+        item = limits.corpus.fill(item) if limits.corpus else item
         _check(item, place, limits)
         if item.id in first_places:
             raise InputError(
@@ -228,7 +243,10 @@ def _check(item: Question, place: str, limits: Limits) -> None:
     """InputError for no documents, an empty one, an id used twice or more than the limits allow."""
     count = len(item.documents)
     if not count:
-        raise InputError("has no documents; a question needs at least one", place=at(place, "documents"))
+        raise InputError(
+            "has no documents; a question needs at least one, its own or, with --corpus FILE, those of a corpus",
+            place=at(place, "documents"),
+        )
     if limits.max_documents is not None and count > limits.max_documents:
         raise InputError(f"has {count:,} documents; at most {limits.max_documents:,} are allowed", place=place)
     size = len(item.question) + sum(len(document.title) + len(document.text) for document in item.documents)

@@ -5,18 +5,22 @@ Example (one JSON object for the whole set)::
     {"version": "1.1", "data": [{"title": "...", "paragraphs": [{"context": "...", "qas": [
         {"id": "...", "question": "...", "answers": [{"text": "...", "answer_start": 0}], "is_impossible": false}]}]}]}
 
-SQuAD asks about one paragraph. Here its question gets up to :data:`DOCUMENTS` paragraphs of the same article, in the
-article's order: its own, which is gold, and its nearest neighbours. One record per question (``context`` beside
-``question``, as on the Hugging Face hub) is read with that one document.
+SQuAD asks about one paragraph. Here its question gets up to :data:`DOCUMENTS` paragraphs of the set: its own, which is
+gold, and as distractors those that BM25 ranks best for the question among all others. Paragraphs that hold an accepted
+answer are no distractors: they would be evidence that nobody marked. The gold one stands in a place that follows from
+the question's id. One record per question (``context`` beside ``question``, as on the Hugging Face hub) is read with
+that one document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mdqa.benchmarks.fields import (
     Item,
+    Problem,
     Record,
     answers_in,
     at,
@@ -30,7 +34,8 @@ from mdqa.benchmarks.fields import (
     text_field,
 )
 from mdqa.errors import InputError
-from mdqa.records import Question
+from mdqa.records import Document, Question
+from mdqa.registry import INDEXES, load
 
 DOCUMENTS = 10
 
@@ -45,43 +50,90 @@ def read(record: Record, place: str) -> Iterator[Item]:
     if "data" not in record:
         context = text_field(record, "context", place)
         title = text_field(record, "title", place, default="")
-        yield _question(record, place, [(title, context)], 0)
+        yield _question(record, place, Document(id="d1", title=title, text=context), None)
         return
+    asked: list[tuple[Record, str, int]] = []
+    paragraphs: list[Document] = []
     for number, value in enumerate(list_field(record, "data", place), 1):
+        yield from _article(value, f"{place}, article {number}", paragraphs, asked)
+    distractors = _Distractors(paragraphs)
+    for entry, where, own in asked:
         try:
-            yield from _article(value, f"{place}, article {number}")
+            yield _question(entry, where, paragraphs[own], distractors)
         except InputError as error:
             yield problem_of(error)
 
 
-def _article(value: Any, place: str) -> Iterator[Item]:
-    article = object_at(value, place, "data")
-    title = text_field(article, "title", place, default="").replace("_", " ")
-    paragraphs = [object_at(p, place, "paragraphs") for p in list_field(article, "paragraphs", place)]
-    places = [f"{place}, paragraph {number}" for number in range(1, len(paragraphs) + 1)]
-    texts = [text_field(paragraph, "context", where) for paragraph, where in zip(paragraphs, places, strict=True)]
-    for own, (paragraph, where) in enumerate(zip(paragraphs, places, strict=True)):
-        first = max(0, min(own - DOCUMENTS // 2, len(texts) - DOCUMENTS))
-        window = [(title, text) for text in texts[first : first + DOCUMENTS]]
-        for number, entry in enumerate(list_field(paragraph, "qas", where), 1):
-            spot = f"{where}, question {number}"
+class _Distractors:
+    """The paragraphs of the set with their BM25 index."""
+
+    def __init__(self, paragraphs: Sequence[Document]) -> None:
+        self._paragraphs = paragraphs
+        self._index = load(INDEXES, "bm25", "index")(paragraphs)
+
+    def of(self, question: str, own: Document, answers: Sequence[str], count: int) -> list[Document]:
+        """The best ``count`` paragraphs for the question, best first, other than its own and without an answer."""
+        sought = [answer.casefold() for answer in answers]
+        texts, found = {own.text}, []
+        for place in self._index.best(question, len(self._paragraphs)):
+            paragraph = self._paragraphs[place]
+            text = paragraph.text.casefold()
+            if paragraph.text not in texts and not any(answer in text for answer in sought):
+                texts.add(paragraph.text)
+                found.append(paragraph)
+                if len(found) == count:
+                    break
+        return found
+
+
+def _article(
+    value: Any, place: str, paragraphs: list[Document], asked: list[tuple[Record, str, int]]
+) -> Iterator[Problem]:
+    """Add an article's paragraphs, and its questions with their places and the numbers of their paragraphs.
+
+    What cannot be read is told: the article, a paragraph with its questions, or a question.
+    """
+    try:
+        article = object_at(value, place, "data")
+        title = text_field(article, "title", place, default="").replace("_", " ")
+        entries = list_field(article, "paragraphs", place)
+    except InputError as error:
+        yield problem_of(error)
+        return
+    for number, entry in enumerate(entries, 1):
+        where = f"{place}, paragraph {number}"
+        try:
+            paragraph = object_at(entry, place, f"paragraphs[{number - 1}]")
+            document = Document(id=f"p{len(paragraphs)}", title=title, text=text_field(paragraph, "context", where))
+            questions = list_field(paragraph, "qas", where)
+        except InputError as error:
+            yield problem_of(error)
+            continue
+        own = len(paragraphs)
+        paragraphs.append(document)
+        for index, question in enumerate(questions, 1):
             try:
-                yield _question(object_at(entry, where, f"qas[{number - 1}]"), spot, window, own - first)
+                asked.append((object_at(question, where, f"qas[{index - 1}]"), f"{where}, question {index}", own))
             except InputError as error:
                 yield problem_of(error)
 
 
-def _question(record: Record, place: str, window: list[tuple[str, str]], own: int) -> Question:
+def _question(record: Record, place: str, own: Document, distractors: _Distractors | None) -> Question:
     question = text_field(record, "question", place)
     answers = _answers(record, place)
     impossible = bool_field(record, "is_impossible", place) or ("answers" in record and not answers)
-    found = [(title, text, index == own and not impossible) for index, (title, text) in enumerate(window)]
+    name = id_field(record, "id", place, derived_id("squad", question, own.text))
+    others = distractors.of(question, own, () if impossible else answers, DOCUMENTS - 1) if distractors else []
+    position = int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), 16) % (len(others) + 1)
+    found = [(other.title, other.text, False) for other in others]
+    found.insert(position, (own.title, own.text, not impossible))
+    more = {"distractors": "bm25", "gold_position": position} if distractors else {}
     return Question(
-        id=id_field(record, "id", place, derived_id("squad", question, window[own][1])),
+        id=name,
         question=question,
         answers=() if impossible else answers,
         documents=passages(found),
-        meta={"dataset": "squad", "answerable": not impossible, "paragraph": own},
+        meta={"dataset": "squad", "answerable": not impossible, **more},
     )
 
 

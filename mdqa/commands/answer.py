@@ -18,8 +18,10 @@ from typing import Any, get_args
 from mdqa.cancellation import CancelToken
 from mdqa.commands.database import stored_profiles
 from mdqa.commands.options import (
+    add_corpus_arguments,
     add_database_argument,
     add_model_arguments,
+    add_placing_arguments,
     add_question_arguments,
     check_output,
     choose_profile,
@@ -30,7 +32,7 @@ from mdqa.commands.options import (
     questions_from,
 )
 from mdqa.commands.results import ResultFile, Settled, open_results
-from mdqa.errors import InputError
+from mdqa.errors import ConfigError, InputError
 from mdqa.methods.base import MethodConfig, Tools
 from mdqa.records import Overflow, Question
 from mdqa.registry import METHODS, method_class
@@ -53,6 +55,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--retry-failed", action="store_true", help="run questions again that failed before")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_question_arguments(parser, split="all", seed=0)
+    add_placing_arguments(parser)
+    add_corpus_arguments(parser)
     add_model_arguments(parser)
     add_database_argument(parser)
 
@@ -62,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_environment()
     cls = method_class(args.method)
     config = cls.Config.parse(parse_set(args.set))
+    if args.setting == "closed_book" and not cls.closed_book:
+        raise ConfigError(f"--setting closed_book: the method {args.method} cannot answer without documents")
     questions = questions_from(args)
     if args.output != "-":
         check_output(Path(args.output), args.input)  # at once, not after the model was loaded

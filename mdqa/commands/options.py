@@ -12,11 +12,14 @@ from typing import Any
 
 from mdqa.backends.base import Backend
 from mdqa.benchmarks.base import SPLITS, Problem, in_split, read_questions
+from mdqa.benchmarks.flashrag import CANDIDATES, Corpus, read_corpus
+from mdqa.benchmarks.placing import SETTINGS, Placement, place_all
 from mdqa.calibration import find_profile, read_profile
 from mdqa.errors import ConfigError, InputError, OutputError, ProfileError
 from mdqa.methods.base import Encoder, Tools
 from mdqa.records import Profile, Question
 from mdqa.registry import BACKENDS, READERS
+from mdqa.retrieval.base import PairScorer
 from mdqa.settings import Settings
 
 SHOWN_NOTICES = 5
@@ -39,9 +42,9 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, split: str, seed:
     """
     group = parser.add_argument_group("questions")
     files, each = (
-        ("questions with their documents, one file or several", " of every file")
+        ("questions with their documents, one file or several, or hf:owner/name[:config][:split]", " of every file")
         if several
-        else ("questions with their documents", "")
+        else ("questions with their documents, or a data set: hf:owner/name[:config][:split]", "")
     )
     group.add_argument("--input", type=Path, required=True, metavar="FILE", help=files, nargs="+" if several else None)
     group.add_argument("--format", default="auto", choices=("auto", *READERS), help="the file's format")
@@ -53,6 +56,36 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, split: str, seed:
         help=f"use the questions whose id has an even (calibration) or odd (held-out) SHA-256 (default: {split})",
     )
     parser.add_argument("--seed", type=int, default=seed, help=f"seed of everything that is drawn (default: {seed})")
+
+
+def add_corpus_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--corpus`` and ``--candidates``: where questions that come without documents get theirs."""
+    group = parser.add_argument_group("corpus")
+    group.add_argument("--corpus", type=Path, metavar="FILE", help="passages for questions that have no documents")
+    group.add_argument(
+        "--candidates",
+        type=positive,
+        default=CANDIDATES,
+        metavar="N",
+        help=f"passages that BM25 takes from --corpus for a question (default: {CANDIDATES})",
+    )
+
+
+def add_placing_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--position``, ``--documents`` and ``--setting``: the questions in another setting (``benchmarks.placing``)."""
+    group = parser.add_argument_group("setting of the documents")
+    group.add_argument(
+        "--position", type=positive, metavar="N", help="put the documents marked gold in place N, counted from 1"
+    )
+    group.add_argument(
+        "--documents", type=positive, metavar="N", help="use N documents, leaving out distractors from the end"
+    )
+    group.add_argument(
+        "--setting",
+        default="given",
+        choices=SETTINGS,
+        help="gold documents only (oracle), no documents (closed_book), or all but the gold ones (no_gold)",
+    )
 
 
 def add_database_argument(parser: argparse.ArgumentParser) -> None:
@@ -97,22 +130,59 @@ def _value(key: str, text: str) -> Any:
 def questions_from(args: argparse.Namespace) -> list[Question]:
     """The chosen questions of the input, or of several inputs in turn; InputError if there is none in one of them."""
     paths = args.input if isinstance(args.input, list) else [args.input]
-    return [item for path in paths for item in questions_in(path, args.format, args.split, args.limit)]
+    corpus = corpus_from(args)
+    read = [item for path in paths for item in questions_in(path, args.format, args.split, args.limit, corpus)]
+    given = {name: getattr(args, name) for name in ("position", "documents", "setting") if hasattr(args, name)}
+    return placed(read, Placement(**given))
 
 
-def questions_in(path: Path, format: str, split: str, limit: int | None) -> list[Question]:
+def corpus_from(args: argparse.Namespace) -> Corpus | None:
+    """The corpus of ``--corpus``, if there is one, with a line about what cannot be used of it."""
+    if getattr(args, "corpus", None) is None:
+        return None
+    problems: list[Problem] = []
+    corpus = read_corpus(args.corpus, candidates=args.candidates, on_problem=problems.append)
+    _say(problems)
+    if problems:
+        print(f"{args.corpus}: {len(problems)} passages cannot be used and are left out", file=sys.stderr)
+    return corpus
+
+
+def placed(questions: Sequence[Question], wanted: Placement) -> list[Question]:
+    """The questions in another setting; those that cannot be placed are counted, the first of them shown.
+
+    InputError if none can.
+    """
+    done = place_all(questions, wanted)
+    for reason in done.left_out[:SHOWN_NOTICES]:
+        print(f"note: {one_line(reason)}", file=sys.stderr)
+    if done.left_out:
+        print(f"{len(done.left_out)} of {len(questions)} questions cannot be placed and are left out", file=sys.stderr)
+    if not done.questions:
+        raise InputError(f"no question can be placed ({wanted.suffix.removeprefix('@')}): {done.left_out[0]}")
+    return list(done.questions)
+
+
+def questions_in(
+    path: Path, format: str, split: str, limit: int | None, corpus: Corpus | None = None
+) -> list[Question]:
     """The first ``limit`` questions of one part of a file; InputError if there is none."""
     notices: list[Problem] = []
     most = limit if split == "all" else None  # a split is cut after it is made
-    read = read_questions(path, format=format, limit=most, on_notice=notices.append)
+    read = read_questions(path, format=format, limit=most, corpus=corpus, on_notice=notices.append)
     questions = list(in_split(read, split))[:limit]
+    _say(notices)
+    if not questions:
+        raise InputError(f"there are no questions in it (split: {split})", place=str(path))
+    return questions
+
+
+def _say(notices: Sequence[Problem]) -> None:
+    """The first notices, and how many more there are."""
     for notice in notices[:SHOWN_NOTICES]:
         print(f"note: {one_line(f'{notice.place}: {notice.message}')}", file=sys.stderr)
     if len(notices) > SHOWN_NOTICES:
         print(f"note: {len(notices) - SHOWN_NOTICES} more of this kind", file=sys.stderr)
-    if not questions:
-        raise InputError(f"there are no questions in it (split: {split})", place=str(path))
-    return questions
 
 
 def open_backend(args: argparse.Namespace, settings: Settings) -> Backend:
@@ -138,10 +208,12 @@ def open_backend(args: argparse.Namespace, settings: Settings) -> Backend:
 
 
 def make_tools(backend: Backend, profile: Profile | None = None) -> Tools:
-    """The tools of a run: the backend, the profile, and sentence encoders, each loaded when first asked for.
+    """The tools of a run: the backend, the profile, and models of retrieval, each loaded when first asked for.
 
-    An encoder that the person names runs where the model runs and may be fetched.
+    An encoder or cross-encoder that the person names runs where the model runs and may be fetched. The key of an
+    embeddings server is read from the settings when the server is first asked for.
     """
+    device = getattr(backend, "device", "cpu")
 
     def packaged() -> Encoder:
         from mdqa.retrieval.dense import MiniLMEncoder  # noqa: PLC0415 (loads weights)
@@ -152,9 +224,27 @@ def make_tools(backend: Backend, profile: Profile | None = None) -> Tools:
         from mdqa.retrieval.dense import SentenceEncoder  # noqa: PLC0415 (loads weights)
 
         print(f"loading the sentence encoder {one_line(name)}", file=sys.stderr, flush=True)
-        return SentenceEncoder(name, device=getattr(backend, "device", "cpu"), local_only=False)
+        return SentenceEncoder(name, device=device, local_only=False)
 
-    return Tools(backend=backend, make_encoder=packaged, profile=profile, load_encoder=named)
+    def cross_encoder(name: str) -> PairScorer:
+        from mdqa.retrieval.cross_encoder import CrossEncoder  # noqa: PLC0415 (loads weights)
+
+        print(f"loading the cross-encoder {one_line(name)}", file=sys.stderr, flush=True)
+        return CrossEncoder(name, device=device, local_only=False)
+
+    def served(url: str, model: str) -> Encoder:
+        from mdqa.retrieval.openai_embeddings import OpenAIEmbeddings  # noqa: PLC0415 (most runs need no client)
+
+        return OpenAIEmbeddings(url, model, key=Settings.from_environment().api_key)
+
+    return Tools(
+        backend=backend,
+        make_encoder=packaged,
+        profile=profile,
+        load_encoder=named,
+        load_cross_encoder=cross_encoder,
+        open_embeddings=served,
+    )
 
 
 def choose_profile(method: str, model: str, name: str, stored: Sequence[Profile]) -> Profile | None:

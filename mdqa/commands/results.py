@@ -1,4 +1,4 @@
-"""The result file of ``answer``: append-only JSON lines that survive a kill at any moment."""
+"""The result file of ``answer`` and ``evaluate``: append-only JSON lines that survive a kill at any moment."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import re
 import stat
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from mdqa.commands.options import check_output, json_line
 from mdqa.errors import InputError, OutputError
@@ -23,19 +23,32 @@ _ID = re.compile(rb'\{"id": "(?:[^"\\]|\\.)*')
 _AFTER_ID = b'", "run": "'
 
 
+Key = Hashable
+Line = dict[str, Any]
+
+
+class Checked(Protocol):
+    """What says whether an earlier line may stay in the file."""
+
+    def difference(self, line: Line) -> str:
+        """How a line was made otherwise, in words; empty if it was not."""
+        ...
+
+
 @dataclass(frozen=True)
 class Settled:
-    """What must be the same for two runs to share a file."""
+    """What must be the same for two runs to share a file or, with ``entry``, the entry of an evaluation."""
 
     method: str
     model: str
     seed: int
     profile: str
     config: dict[str, Any]
+    entry: str | None = None
 
-    def difference(self, line: dict[str, Any]) -> str:
+    def difference(self, line: Line) -> str:
         """How a line was made otherwise, in words; empty if it was not."""
-        for name in ("method", "model", "seed", "profile"):
+        for name in ("entry", "method", "model", "seed", "profile"):
             if line.get(name) != getattr(self, name):
                 return f"{name} {line.get(name)!r} instead of {getattr(self, name)!r}"
         theirs = line.get("config")
@@ -46,53 +59,109 @@ class Settled:
         return ", ".join(f"{key}={theirs.get(key)!r} instead of {self.config.get(key)!r}" for key in keys)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What is needed of a line to go on after it: its place in the file, and what it was made from."""
+
+    start: int
+    length: int
+    question: str
+    status: str
+    digest: str | None
+
+
+def by_question(line: Line) -> Key:
+    """The key of a line where every question is answered once: the question's id."""
+    return str(line["id"])
+
+
 class ResultFile(ABC):
-    """Where finished lines go, and which questions are in there already."""
+    """Where finished lines go, and what is in there already, by key."""
 
-    def __init__(self, lines: Sequence[dict[str, Any]] = (), name: str = "-") -> None:
-        self._lines = {str(line["id"]): line for line in map(_essence, lines)}
+    def __init__(self, kept: Mapping[Key, Kept], name: str, key: Callable[[Line], Key]) -> None:
+        self._kept = dict(kept)
         self._name = name
+        self._key = key
 
-    def append(self, line: dict[str, Any], item: Question) -> None:
+    def append(self, line: Line, item: Question) -> None:
         """Write the line of this question so that it is safe when this returns; OutputError if that fails."""
         line = {**line, "input_sha256": input_digest(item)}
-        self._write(json_line(line).encode("utf-8"))
-        self._lines[item.id] = _essence(line)
+        data = json_line(line).encode("utf-8")
+        self._kept[self._key(line)] = _kept(line, self._write(data), len(data))
+
+    def has(self, key: Key, item: Question) -> bool:
+        """Whether there is a line with this key; InputError if it belongs to another question or other documents."""
+        kept = self._kept.get(key)
+        if kept is None:
+            return False
+        if kept.question != item.question:
+            raise InputError(
+                f"the question {item.id!r} was {kept.question!r} and is {item.question!r} now; choose another --output",
+                place=self._name,
+            )
+        if kept.digest not in (None, input_digest(item)):
+            raise InputError(
+                f"the documents of question {item.id!r} are other ones now; choose another --output", place=self._name
+            )
+        return True
+
+    def keys(self) -> list[Key]:
+        """The keys of all lines, in file order."""
+        return list(self._kept)
 
     def missing(self, questions: Sequence[Question]) -> list[Question]:
-        """The questions that have no line yet, in order; InputError if one has the id of another question."""
-        left = []
-        for item in questions:
-            if item.id not in self._lines:
-                left.append(item)
-            elif (earlier := self._lines[item.id]["question"]) != item.question:
-                raise InputError(
-                    f"the question {item.id!r} was {earlier!r} and is {item.question!r} now; choose another --output",
-                    place=self._name,
-                )
-            elif self._lines[item.id].get("input_sha256") not in (None, input_digest(item)):
-                raise InputError(
-                    f"the documents of question {item.id!r} are other ones now; choose another --output",
-                    place=self._name,
-                )
-        return left
+        """The questions that have no line yet, in order, where the key is their id; errors as in :meth:`has`."""
+        return [item for item in questions if not self.has(item.id, item)]
 
     def failed(self, questions: Sequence[Question]) -> int:
-        """How many of these questions have a line that says that they failed."""
-        return sum(item.id in self._lines and self._lines[item.id]["status"] != "ok" for item in questions)
+        """How many of these questions have a line that says that they failed, where the key is their id."""
+        return self.failures([item.id for item in questions])
+
+    def failures(self, keys: Iterable[Key]) -> int:
+        """How many of these keys have a line that says that the run failed."""
+        return sum(key in self._kept and self._kept[key].status != "ok" for key in keys)
 
     @abstractmethod
-    def _write(self, data: bytes) -> None: ...
+    def _write(self, data: bytes) -> int:
+        """Write the bytes; the place where they begin."""
 
 
 class DiskFile(ResultFile):
-    """A file on disk; every line is flushed through to the disk."""
+    """A file on disk; every line is flushed through to the disk. Use :func:`open_results`."""
 
-    def __init__(self, stream: BinaryIO, lines: Sequence[dict[str, Any]], name: str) -> None:
-        super().__init__(lines, name)
-        self._stream = stream
+    def __init__(self, path: Path, stream: BinaryIO, kept: Mapping[Key, Kept], name: str, key: Callable[[Line], Key]):
+        super().__init__(kept, name, key)
+        self._path, self._stream = path, stream
 
-    def _write(self, data: bytes) -> None:
+    def close(self) -> None:
+        """Close the file, which unlocks it."""
+        self._stream.close()
+
+    def keep(self, keys: Iterable[Key]) -> None:
+        """Make the file hold the lines of these keys in this order and no other ones, in one step.
+
+        OutputError if that fails; the file is then as it was. Keys without a line are passed over.
+        """
+        chosen = {key: self._kept[key] for key in dict.fromkeys(keys) if key in self._kept}
+        places = [kept.start for kept in chosen.values()]
+        if len(chosen) == len(self._kept) and places == sorted(places):
+            return
+        stream = _replace(self._path, chosen.values())
+        self._stream.close()
+        self._stream, self._kept, start = stream, {}, 0
+        for key, kept in chosen.items():
+            self._kept[key] = replace(kept, start=start)
+            start += kept.length
+
+    def order(self, keys: Iterable[Key]) -> None:
+        """Put the lines of these keys first, in this order, and the others after them; errors as in :meth:`keep`."""
+        self.keep([*keys, *self._kept])
+
+    def keep_good(self) -> None:
+        """Take out the lines of runs that failed."""
+        self.keep([key for key, kept in self._kept.items() if kept.status == "ok"])
+
+    def _write(self, data: bytes) -> int:
         end = os.fstat(self._stream.fileno()).st_size
         try:
             _write_all(self._stream, data)
@@ -100,34 +169,48 @@ class DiskFile(ResultFile):
             with suppress(OSError):  # half a line is of no use; should this fail, the next call removes it
                 os.truncate(self._stream.fileno(), end)
             raise OutputError(self._name, error) from None
+        return end
 
 
 class StandardOutput(ResultFile):
     """Lines to standard output; nothing can be resumed from there."""
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> int:
         sys.stdout.write(data.decode("utf-8"))
         sys.stdout.flush()
+        return 0
 
 
 @contextmanager
-def open_results(output: str, settled: Settled, *, retry_failed: bool) -> Iterator[ResultFile]:
+def open_results(output: str, settled: Checked, *, retry_failed: bool) -> Iterator[ResultFile]:
     """The result file, repaired and checked, for this process alone while it is open.
 
     InputError if it holds something else, was made otherwise, cannot be opened, or another process writes to it.
     """
     if output == "-":
-        yield StandardOutput()
+        yield StandardOutput({}, "-", by_question)
         return
+    with open_file(output, settled, by_question, retry_failed=retry_failed) as file:
+        yield file
+
+
+@contextmanager
+def open_file(output: str, settled: Checked, key: Callable[[Line], Key], *, retry_failed: bool) -> Iterator[DiskFile]:
+    """As :func:`open_results`, for a file on disk whose lines are told apart by ``key``."""
     path = Path(output).resolve()
     check_output(path)
-    with ExitStack() as open_files:
-        stream = open_files.enter_context(_open_locked(path))
-        lines = _usable_lines(path, settled)
-        if retry_failed and any(line["status"] != "ok" for line in lines):
-            lines = [line for line in lines if line["status"] == "ok"]
-            stream = open_files.enter_context(_replace(path, lines))
-        yield DiskFile(stream, lines, output)
+    stream = _open_locked(path)
+    try:
+        file = DiskFile(path, stream, _usable_lines(path, settled, key), output, key)
+    except BaseException:
+        stream.close()
+        raise
+    try:
+        if retry_failed:
+            file.keep_good()
+        yield file
+    finally:
+        file.close()
 
 
 def input_digest(item: Question) -> str:
@@ -136,9 +219,8 @@ def input_digest(item: Question) -> str:
     return hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()
 
 
-def _essence(line: dict[str, Any]) -> dict[str, Any]:
-    """What is needed of a line to go on after it."""
-    return {name: line.get(name) for name in ("id", "question", "status", "input_sha256")}
+def _kept(line: Line, start: int, length: int) -> Kept:
+    return Kept(start, length, line["question"], line["status"], line.get("input_sha256"))
 
 
 def _open_locked(path: Path) -> BinaryIO:
@@ -175,39 +257,43 @@ def _lock(stream: BinaryIO, path: Path) -> None:
 
 def _write_all(stream: BinaryIO, data: bytes) -> None:
     """Write through to the disk."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[stream.write(rest) :]
+    _write_part(stream, data)
     os.fsync(stream.fileno())
 
 
-def _usable_lines(path: Path, settled: Settled) -> list[dict[str, Any]]:
+def _write_part(stream: BinaryIO, data: bytes) -> None:
+    """Write everything: an unbuffered stream may take less at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[stream.write(rest) :]
+
+
+def _usable_lines(path: Path, settled: Checked, key: Callable[[Line], Key]) -> dict[Key, Kept]:
     """All complete lines of an earlier run. A last line that a kill cut off is removed from the file."""
-    data = path.read_bytes()
-    lines: list[dict[str, Any]] = []
-    end = 0
-    torn = False
-    for number, raw in enumerate(data.splitlines(keepends=True), 1):
-        place = f"{path}, line {number}"
-        line = _parse(raw)
-        if line is None and end + len(raw) == len(data) and _is_cut(raw):
-            torn = True  # the process was killed while it wrote
-            break
-        if line is None:
-            raise InputError("this is no result line; choose another --output or repair the file", place=place)
-        if difference := settled.difference(line):
-            raise InputError(
-                f"this line was made with other settings ({difference}); choose another --output", place=place
-            )
-        lines.append(line)
-        end += len(raw)
-    if torn:
-        print(f"{path}: removed a torn last line of {len(data) - end} bytes", file=sys.stderr)
+    kept: dict[Key, Kept] = {}
+    size, end, whole = path.stat().st_size, 0, True
+    with path.open("rb") as stream:
+        for number, raw in enumerate(stream, 1):
+            place = f"{path}, line {number}"
+            line = _parse(raw)
+            if line is None and end + len(raw) == size and _is_cut(raw):
+                break  # the process was killed while it wrote
+            if line is None:
+                raise InputError("this is no result line; choose another --output or repair the file", place=place)
+            if difference := settled.difference(line):
+                raise InputError(
+                    f"this line was made with other settings ({difference}); choose another --output", place=place
+                )
+            whole = raw.endswith(b"\n")
+            kept[key(line)] = _kept(line, end, len(raw) + (not whole))
+            end += len(raw)
+    if end < size:
+        print(f"{path}: removed a torn last line of {size - end} bytes", file=sys.stderr)
         os.truncate(path, end)
-    elif data and not data.endswith(b"\n"):  # complete but for its line end
+    elif not whole:  # complete but for its line end
         with path.open("ab") as stream:
             stream.write(b"\n")
-    return lines
+    return kept
 
 
 def _parse(raw: bytes) -> dict[str, Any] | None:
@@ -232,13 +318,17 @@ def _is_cut(raw: bytes) -> bool:
     return rest == b"\\" or rest.startswith(_AFTER_ID) or _AFTER_ID.startswith(rest)
 
 
-def _replace(path: Path, lines: Sequence[dict[str, Any]]) -> BinaryIO:
-    """Put these lines in the file's place in one step; the new file, locked like the old one."""
+def _replace(path: Path, lines: Iterable[Kept]) -> BinaryIO:
+    """Put these lines of the file in its place, in one step; the new file, locked like the old one."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     stream = _open_locked(beside)
     try:
         beside.chmod(stat.S_IMODE(path.stat().st_mode))
-        _write_all(stream, "".join(json_line(line) for line in lines).encode("utf-8"))
+        with path.open("rb") as old:
+            for line in lines:
+                old.seek(line.start)
+                _write_part(stream, old.read(line.length))
+        os.fsync(stream.fileno())
         beside.replace(path)
     except BaseException as problem:
         stream.close()

@@ -3,7 +3,8 @@
 --results FILE [FILE ...] scores the result lines of answer against the questions of --input: one JSON line per file to
 --output, with SubEM, F1, EM, gold recall per stage and median costs, each mean with its 95% bootstrap interval; with
 several files also the paired difference of each to the first, and McNemar's exact test on EM between the two with p
-corrected by Holm for all comparisons. The same as a table goes to standard error.
+corrected by Holm for all comparisons. The same as a table goes to standard error. Of a file of evaluate, every entry
+has a line, as in report.json.
 
 --cases FILE holds JSON lines with metric, prediction, answers and expected. Every mismatch is printed; exit status 1 if
 there is one.
@@ -13,20 +14,28 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from mdqa.benchmarks.placing import Placeable
+from mdqa.commands.evaluate import compared
 from mdqa.commands.options import check_output, questions_in, write_lines
 from mdqa.commands.results import input_digest
-from mdqa.errors import ConfigError, InputError
+from mdqa.comparison.markdown import to_markdown
+from mdqa.errors import ConfigError
+from mdqa.records import Question
 from mdqa.registry import READERS
-from mdqa.reporting import read_lines, reports, table
+from mdqa.reporting import reports, table
+from mdqa.result_lines import is_evaluation, lines_of, read_lines
 from mdqa.scoring.cases import check_cases
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--results", type=Path, nargs="+", metavar="FILE", help="result files of answer")
+    what.add_argument(
+        "--results", type=Path, nargs="+", metavar="FILE", help="result files of answer, or one of evaluate"
+    )
     what.add_argument("--cases", type=Path, metavar="FILE", help="metric cases")
     parser.add_argument("--input", type=Path, metavar="FILE", help="with --results: the questions that were answered")
     parser.add_argument("--format", default="auto", choices=("auto", *READERS), help="the format of --input")
@@ -47,7 +56,10 @@ def run(args: argparse.Namespace) -> int:
             check_output(Path(output), source)
     if len({path.resolve() for path in args.results}) < len(args.results):
         raise ConfigError("--results names a file twice")
-    questions = {item.id: item for item in questions_in(args.input, args.format, "all", None)}
+    read = questions_in(args.input, args.format, "all", None)
+    if any(is_evaluation(path) for path in args.results):
+        return _score_evaluation(args.results, read, output)
+    questions = Placeable(read)
     files = {str(path): read_lines(lines_of(path), questions, input_digest, file=str(path)) for path in args.results}
     rows = reports(files)
     write_lines(rows, output)
@@ -55,12 +67,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def lines_of(path: Path) -> list[bytes]:
-    """The lines of a result file; InputError if it cannot be read."""
-    try:
-        return path.read_bytes().splitlines()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", place=str(path)) from None
+def _score_evaluation(paths: Sequence[Path], questions: Sequence[Question], output: str) -> int:
+    """The entries of one evaluation beside each other."""
+    if len(paths) > 1:
+        raise ConfigError("a file of evaluate has its own comparison; score it alone")
+    found = compared(paths[0], questions)
+    write_lines(found["entries"], output)
+    print(to_markdown(found), file=sys.stderr)
+    return 0
 
 
 def _check(cases: Path) -> int:

@@ -11,13 +11,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from mdqa.benchmarks.placing import Placeable
 from mdqa.commands.options import check_output, questions_in, write_lines
 from mdqa.commands.results import input_digest
-from mdqa.commands.score import lines_of
 from mdqa.errors import InputError
 from mdqa.methods.madara.report import outcomes, report, table
 from mdqa.registry import READERS
-from mdqa.reporting import read_lines
+from mdqa.result_lines import lines_of, read_lines
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output != "-":
         for source in (args.results, args.input):
             check_output(Path(args.output), source)
-    questions = {item.id: item for item in questions_in(args.input, args.format, "all", None)}
+    questions = Placeable(questions_in(args.input, args.format, "all", None))
     results = read_lines(lines_of(args.results), questions, input_digest, file=str(args.results))
     found = outcomes(results)
     if not found:

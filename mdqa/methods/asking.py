@@ -138,12 +138,33 @@ def json_object(text: str) -> Mapping[str, Any]:
     if start < 0:
         raise Unreadable("parse_error", "no JSON object in the reply")
     try:
-        data, _ = json.JSONDecoder().raw_decode(text, start)
+        data = json_value(text, start)
     except (ValueError, RecursionError) as error:
         raise Unreadable("parse_error", f"broken JSON: {error}") from None
     if not isinstance(data, dict):
         raise Unreadable("parse_error", "the reply is not a JSON object")
     return data
+
+
+def json_value(text: str, start: int = 0, *, strict: bool = True) -> Any:
+    """The JSON value that begins at ``start``, whatever follows it, in texts that can be written.
+
+    The escape of one half of a surrogate pair is valid JSON and fits into no encoding: it becomes U+FFFD.
+    ValueError or RecursionError if there is no value; ``strict`` as in ``json.JSONDecoder``.
+    """
+    value, _ = json.JSONDecoder(strict=strict).raw_decode(text, start)
+    return _writable(value)
+
+
+def _writable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        case list():
+            return [_writable(entry) for entry in value]
+        case dict():
+            return {_writable(key): _writable(entry) for key, entry in value.items()}
+    return value
 
 
 def number_field(data: Mapping[str, Any], name: str, low: float, high: float) -> float:

@@ -26,6 +26,7 @@ from mdqa.records import (
     Profile,
     Question,
 )
+from mdqa.retrieval.base import PairScorer
 from mdqa.retrieval.dense import PACKAGED_MODEL
 
 
@@ -65,17 +66,23 @@ class Encoder(Protocol):
 
 @dataclass
 class Tools:
-    """What a method may use: a backend, sentence encoders made when first asked for, and a calibration profile.
+    """What a method may use: a backend, models of retrieval made when first asked for, and a calibration profile.
 
-    ``make_encoder`` gives the usual encoder. ``load_encoder`` gives one that a person names, a folder or a Hugging
-    Face id; without it none can be named, as on a page, where it would make the server fetch what a stranger wants.
+    ``make_encoder`` gives the usual encoder. ``load_encoder`` and ``load_cross_encoder`` give one that a person names,
+    a folder or a Hugging Face id, and ``open_embeddings`` one behind a URL with the model's name there. Without them
+    none can be named, as on a page, where it would make the server fetch what a stranger wants, or call where a
+    stranger points.
     """
 
     backend: Backend
     make_encoder: Callable[[], Encoder] | None = None
     profile: Profile | None = None
     load_encoder: Callable[[str], Encoder] | None = None
+    load_cross_encoder: Callable[[str], PairScorer] | None = None
+    open_embeddings: Callable[[str, str], Encoder] | None = None
     _encoders: dict[str, Encoder] = field(default_factory=dict, repr=False)
+    _scorers: dict[str, PairScorer] = field(default_factory=dict, repr=False)
+    _served: dict[tuple[str, str], Encoder] = field(default_factory=dict, repr=False)
 
     @property
     def encoder(self) -> Encoder:
@@ -101,6 +108,28 @@ class Tools:
                 )
             self._encoders[name] = self.load_encoder(name)
         return self._encoders[name]
+
+    def named_cross_encoder(self, name: str) -> PairScorer:
+        """The cross-encoder of this name, loaded once. ConfigError where none can be named; ModelError as it loads."""
+        if name not in self._scorers:
+            if self.load_cross_encoder is None:
+                raise ConfigError(
+                    f"the cross-encoder {name!r} cannot be chosen here; it can be named on the command line: "
+                    "python -m mdqa answer --method retrieve_read --set cross_encoder=FOLDER_OR_ID"
+                )
+            self._scorers[name] = self.load_cross_encoder(name)
+        return self._scorers[name]
+
+    def served_encoder(self, url: str, model: str) -> Encoder:
+        """The encoder of this name behind a URL. ConfigError where none can be named, or for a URL that is none."""
+        if (url, model) not in self._served:
+            if self.open_embeddings is None:
+                raise ConfigError(
+                    "an embeddings server cannot be chosen here; it can be named on the command line: "
+                    "python -m mdqa answer --method retrieve_read --set embeddings_url=URL --set embeddings_model=NAME"
+                )
+            self._served[url, model] = self.open_embeddings(url, model)
+        return self._served[url, model]
 
     @property
     def scoring(self) -> ScoringBackend:
@@ -135,6 +164,7 @@ class Method(ABC):
     Config: ClassVar[type[MethodConfig]]
     uses_profile: ClassVar[bool] = False
     requires_profile: ClassVar[bool] = False
+    closed_book: ClassVar[bool] = False  # whether it can answer without any document
     without_profile: ClassVar[str] = ""  # what a person can do instead of calibrating, as the end of a sentence
     controls: ClassVar[tuple[str, ...]] = ()  # options worth trying out on a result, see the page's "Run again with"
 

@@ -1,4 +1,9 @@
-"""Dense retrieval: cosine of sentence embeddings, computed on this machine."""
+"""Dense retrieval: cosine of sentence embeddings, computed on this machine.
+
+Some encoders want a text before the question and none before a document: an instruction (Qwen3-Embedding,
+bge-large-en-v1.5) or a plain mark. Where a model's folder names one for questions or documents, sentence-transformers
+puts it there; ``instruction`` replaces the one of the question. Pooling, too, is what the model's folder says.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from mdqa.errors import MissingDependency, ModelError
+from mdqa.errors import MissingDependency
 from mdqa.records import Document
-from mdqa.retrieval.base import Encoder, full_text
+from mdqa.retrieval.base import Encoder, RetrievalEncoder, full_text
+from mdqa.retrieval.loading import load_model
 
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
+
+QWEN3_INSTRUCTION = (
+    "Instruct: A person asks a question. Find the documents that hold what is needed to answer it.\nQuery:"
+)
+"""What questions are given before them for Qwen3-Embedding: the form is that of its model card, the task our own."""
+
+
+def default_instruction(encoder: str) -> str | None:
+    """The text before a question for the encoder of this name; None leaves it to the model's folder."""
+    return QWEN3_INSTRUCTION if "qwen3-embedding" in encoder.lower() else None
 
 
 class SentenceEncoder:
@@ -30,20 +46,8 @@ class SentenceEncoder:
     """
 
     def __init__(self, model: str | Path, *, device: str = "cpu", name: str = "", local_only: bool = True) -> None:
-        try:
-            library = import_module("sentence_transformers")
-        except ImportError:
-            raise MissingDependency("dense retrieval", "sentence-transformers") from None
         self.name = name or str(model)
-        try:
-            self._model: Any = library.SentenceTransformer(str(model), device=device, local_files_only=local_only)
-        except Exception as error:  # the library lets through whatever transformers, torch or the hub raise
-            way_out = "download the model first" if local_only else "a Hugging Face id while there is a network"
-            raise ModelError(
-                f"the sentence encoder {str(model)!r} cannot be loaded on {device!r} ({type(error).__name__}: "
-                f"{str(error).partition(chr(10))[0]}). "
-                f"Give a folder with a sentence-transformers model, or {way_out}."
-            ) from None
+        self._model = load_model("SentenceTransformer", model, device=device, local_only=local_only)
         self._lock = threading.Lock()  # fast tokenizers cannot be used from two threads at once
 
     @property
@@ -53,11 +57,32 @@ class SentenceEncoder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors (texts, dimensions), float32."""
+        return self._run(self._model.encode, texts)
+
+    def encode_question(self, question: str, instruction: str | None = None) -> np.ndarray:
+        """The question's unit vector (dimensions,), float32.
+
+        ``instruction``: text put right before the question; None is the one that the model's folder names for
+        questions, if it does, and an empty text is none.
+        """
+        vector: np.ndarray = self._run(self._model.encode_query, [question], prompt=instruction)[0]
+        return vector
+
+    def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors (texts, dimensions), float32; before each text what the model's folder names, if anything."""
+        return self._run(self._model.encode_document, texts)
+
+    def _run(self, encode: Any, texts: Sequence[str], **options: Any) -> np.ndarray:
         if not texts:
             return np.zeros((0, self._model.get_embedding_dimension()), dtype=np.float32)
         with self._lock:
-            vectors = self._model.encode(
-                list(texts), batch_size=16, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+            vectors = encode(
+                list(texts),
+                batch_size=16,
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+                **options,
             )
         return np.asarray(vectors, dtype=np.float32)
 
@@ -79,20 +104,32 @@ class MiniLMEncoder(SentenceEncoder):
         super().__init__(package.get_model_path(), device=device, name=PACKAGED_MODEL)
 
 
-def cosine_scores(encoder: Encoder, question: str, documents: Sequence[Document]) -> list[float]:
-    """Cosine of the question with each document (title and text), within [-1, 1]."""
-    vectors = np.asarray(encoder.encode([question, *(full_text(document) for document in documents)]))
-    return [float(score) for score in np.clip(vectors[1:] @ vectors[0], -1.0, 1.0)]
+def cosine_scores(
+    encoder: Encoder, question: str, documents: Sequence[Document], instruction: str | None = None
+) -> list[float]:
+    """Cosine of the question with each document (title and text), within [-1, 1].
+
+    ``instruction``: text put right before the question, and only there; None leaves it to the encoder.
+    """
+    texts = [full_text(document) for document in documents]
+    if isinstance(encoder, RetrievalEncoder):
+        asked = np.asarray(encoder.encode_question(question, instruction))
+        vectors = np.asarray(encoder.encode_documents(texts))
+    else:
+        together = np.asarray(encoder.encode([(instruction or "") + question, *texts]))
+        asked, vectors = together[0], together[1:]
+    return [float(score) for score in np.clip(vectors @ asked, -1.0, 1.0)]
 
 
 class DenseRanker:
-    """Ranks by the cosine of sentence embeddings."""
+    """Ranks by the cosine of sentence embeddings; ``instruction`` as in :func:`cosine_scores`."""
 
     name = "dense"
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, *, instruction: str | None = None) -> None:
         self.encoder = encoder
+        self.instruction = instruction
 
     def rank(self, question: str, documents: Sequence[Document]) -> list[float]:
         """Cosines, in the order of the documents."""
-        return cosine_scores(self.encoder, question, documents)
+        return cosine_scores(self.encoder, question, documents, self.instruction)

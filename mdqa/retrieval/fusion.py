@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion of several rankings (Cormack, Clarke and Buettcher, SIGIR 2009)."""
+"""Reciprocal rank fusion of several rankings (Cormack, Clarke and Buettcher, SIGIR 2009), alone or then reranked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mdqa.errors import ConfigError
 from mdqa.records import Document
-from mdqa.retrieval.base import Ranker, best_first
+from mdqa.retrieval.base import Ranker, best_first, by_place
 
 RRF_K = 60
 """The constant of the original paper; DuQUAD's baselines do not print theirs."""
@@ -42,3 +42,26 @@ class ReciprocalRankFusion:
     def rank(self, question: str, documents: Sequence[Document]) -> list[float]:
         """Fused scores, in the order of the documents."""
         return reciprocal_rank_fusion([ranker.rank(question, documents) for ranker in self.rankers], self.k)
+
+
+def reranked(first: Sequence[float], second: Sequence[float]) -> list[int]:
+    """Indices by falling ``second`` scores, where these are equal by falling ``first`` ones, then in input order."""
+    return sorted(range(len(second)), key=lambda i: (-second[i], -first[i]))
+
+
+class FusionThenReranking:
+    """Fuses rankings, then lets a reranker order all documents; its ties keep the fused order.
+
+    DuQUAD's hybrid with reranking: all documents are reranked, since its baselines prune nothing (``methods.md`` 4).
+    """
+
+    name = "rrf_rerank"
+
+    def __init__(self, *rankers: Ranker, reranker: Ranker, k: float = RRF_K) -> None:
+        self.fusion = ReciprocalRankFusion(*rankers, k=k)
+        self.reranker = reranker
+
+    def rank(self, question: str, documents: Sequence[Document]) -> list[float]:
+        """Reciprocal places in the final order, in the order of the documents."""
+        fused = self.fusion.rank(question, documents)
+        return by_place(reranked(fused, self.reranker.rank(question, documents)))

@@ -11,6 +11,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -117,6 +118,27 @@ def recall_hotpotqa(prediction: str, answers: Sequence[str]) -> float:
     return _best(prediction, answers, lambda p, a: _hotpotqa(p, a)[2])
 
 
+class Accepted:
+    """Accepted answers in normal form, to score many predictions: each text is then normalised once.
+
+    ``score`` gives :func:`best_subspan_em`, :func:`f1` and :func:`exact_match` of a prediction, in this order.
+    """
+
+    def __init__(self, answers: Sequence[str]) -> None:
+        self._answers = [normalize(answer) for answer in answers]
+        self._tokens = [answer.split() for answer in self._answers]
+
+    def score(self, prediction: str) -> tuple[float, float, float]:
+        """SubEM, F1 and EM, each in [0, 1]; 0 without accepted answers."""
+        text = normalize(prediction)
+        tokens = text.split()
+        return (
+            float(any(answer in text for answer in self._answers)),
+            max((_overlap(tokens, answer)[0] for answer in self._tokens), default=0.0),
+            float(text in self._answers),
+        )
+
+
 def string_match_part(prediction: str, answers: Sequence[str]) -> float:
     """100 if any answer is a lower-cased substring of the prediction (RULER, in percent as published)."""
     text = prediction.lower()
@@ -129,6 +151,34 @@ def string_match_all(prediction: str, answers: Sequence[str]) -> float:
     return 100.0 * sum(answer.lower() in text for answer in answers) / len(answers) if answers else 0.0
 
 
+def longbench_first_line(prediction: str) -> str:
+    """What LongBench scores of a reply for its few-shot tasks (TriviaQA ...): the first line after line feeds."""
+    return prediction.lstrip("\n").split("\n")[0]
+
+
+def longbench_f1_first_line(prediction: str, answers: Sequence[str]) -> float:
+    """:func:`f1` of :func:`longbench_first_line` (LongBench's TriviaQA)."""
+    return f1(longbench_first_line(prediction), answers)
+
+
+def longbench_retrieval(prediction: str, answers: Sequence[str]) -> float:
+    """Share of the numbers in the prediction that are the paragraph's ("Paragraph 7"); 0 without numbers (LongBench).
+
+    Best over the answers; one that names no paragraph counts 0.
+    """
+
+    def one(p: str, answer: str) -> float:
+        named = re.search(r"Paragraph (\d+)", answer)
+        return _share(p, named[1]) if named else 0.0
+
+    return _best(prediction, answers, one)
+
+
+def longbench_count(prediction: str, answers: Sequence[str]) -> float:
+    """Share of the numbers in the prediction that are the answer; 0 without numbers (LongBench passage_count)."""
+    return _best(prediction, answers, _share)
+
+
 def supporting_facts(prediction: Iterable[Any], facts: Iterable[Any]) -> tuple[float, float, float, float]:
     """Exact match, F1, precision and recall of (title, sentence) pairs as sets (HotpotQA update_sp)."""
     got, wanted = {tuple(fact) for fact in prediction}, {tuple(fact) for fact in facts}
@@ -136,6 +186,34 @@ def supporting_facts(prediction: Iterable[Any], facts: Iterable[Any]) -> tuple[f
     precision = common / len(got) if got else 0.0
     recall = common / len(wanted) if wanted else 0.0
     return float(got == wanted), _harmonic(precision, recall), precision, recall
+
+
+@dataclass(frozen=True)
+class Joint:
+    """HotpotQA's joint measures of one question: both the answer and its supporting facts have to be right."""
+
+    em: float
+    f1: float
+    precision: float
+    recall: float
+
+
+def joint_hotpotqa(prediction: str, answer: str, got: Iterable[Any], facts: Iterable[Any]) -> Joint:
+    """Answer and supporting facts together (HotpotQA hotpot_evaluate_v1; 2WikiMultihopQA's has evidence in addition).
+
+    Exact match, precision and recall are the products of both sides; F1 is the harmonic mean of the joint precision
+    and recall, and not the product of the two F1.
+    """
+    _, answer_precision, answer_recall = _hotpotqa(prediction, answer)
+    sp_em, _, sp_precision, sp_recall = supporting_facts(got, facts)
+    precision, recall = answer_precision * sp_precision, answer_recall * sp_recall
+    return Joint(exact_match(prediction, [answer]) * sp_em, _harmonic(precision, recall), precision, recall)
+
+
+def _share(prediction: str, number: str) -> float:
+    """Share of the runs of digits in a text that are this one, as text."""
+    found = re.findall(r"\d+", prediction)
+    return found.count(number) / len(found) if found else 0.0
 
 
 def _plain(text: str) -> str:
@@ -156,9 +234,9 @@ def _harmonic(precision: float, recall: float) -> float:
 
 def _overlap(prediction: list[str], answer: list[str]) -> tuple[float, float, float]:
     """F1, precision and recall of two token lists as multisets."""
-    common = sum((Counter(prediction) & Counter(answer)).values())
-    if not common:
+    if set(answer).isdisjoint(prediction):  # most wrong answers, and counting takes longer
         return 0.0, 0.0, 0.0
+    common = sum((Counter(prediction) & Counter(answer)).values())
     precision, recall = common / len(prediction), common / len(answer)
     return _harmonic(precision, recall), precision, recall
 
@@ -196,6 +274,9 @@ METRICS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
         "triviaqa_em": exact_match_triviaqa,
         "triviaqa_f1": f1_triviaqa,
         "longbench_qa_f1": f1,
+        "longbench_qa_f1_first_line": longbench_f1_first_line,
+        "longbench_retrieval": longbench_retrieval,
+        "longbench_count": longbench_count,
         "ruler_string_match_part": string_match_part,
         "ruler_string_match_all": string_match_all,
         "normalize_squad": lambda text, _: normalize(text),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from mdqa.records import RunResult, Stage
+from mdqa.records import Stage
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,3 @@ def stage_evidence(stage: Stage, gold: Sequence[str]) -> StageEvidence:
         precision=gold_precision(kept, gold),
         lost=tuple(document for document in gold if document in incoming and document not in kept),
     )
-
-
-def evidence_by_stage(result: RunResult) -> tuple[StageEvidence, ...]:
-    """The gold documents after every recorded stage of a run, in the order of the stages."""
-    gold = result.question.gold_ids
-    return tuple(stage_evidence(stage, gold) for stage in result.stages)

@@ -60,3 +60,39 @@ def paired_difference(
         raise ValueError(f"paired values must be as many: {len(first)} and {len(second)}")
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     return mean_interval(differences.tolist(), level=level, resamples=resamples, seed=seed)
+
+
+def ratio_interval(
+    sums: Sequence[float],
+    counts: Sequence[float],
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """The interval of ``sum(sums) / sum(counts)``, drawing questions whole.
+
+    For means over things that come in groups: a question has several documents, which are no independent draws.
+    ``n`` is the number of questions. Draws in which nothing is counted are left out.
+
+    ValueError for lists of different lengths, values that are not finite, and if nothing is counted at all.
+    """
+    data = np.asarray([sums, counts] if len(sums) == len(counts) else [], dtype=np.float64)
+    if data.ndim != 2 or not np.isfinite(data).all():
+        raise ValueError("sums and counts must be as many, and finite numbers")
+    if not 0 < level < 1 or resamples < 1:
+        raise ValueError(f"level must lie between 0 and 1 and resamples above 0, got {level} and {resamples}")
+    totals = data.sum(axis=1)
+    if not totals[1] > 0 or (data[1] < 0).any():
+        raise ValueError("the ratio of nothing has no interval; counts are 0 or more, one of them above 0")
+    size = data.shape[1]
+    generator = np.random.default_rng(seed)
+    drawn = np.empty((2, resamples))
+    rows = max(1, _DRAWN_AT_ONCE // size)
+    for first in range(0, resamples, rows):
+        count = min(rows, resamples - first)
+        places = generator.integers(0, size, (count, size))
+        drawn[:, first : first + count] = data[:, places].sum(axis=2)
+    some = drawn[1] > 0
+    low, high = np.quantile(drawn[0, some] / drawn[1, some], [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(totals[0] / totals[1]), float(low), float(high), size)

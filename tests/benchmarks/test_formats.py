@@ -62,7 +62,7 @@ SQUAD = {
                         {
                             "id": f"s{i}",
                             "question": f"What is in {i}?",
-                            "answers": [{"text": "ships", "answer_start": 22}],
+                            "answers": [{"text": f"Paragraph {i}", "answer_start": 0}],
                         }
                     ],
                 }
@@ -147,7 +147,7 @@ def test_musique() -> None:
     assert unanswerable.meta["unanswerable_reference"] == ["Velm", "Velm town"]
 
 
-def test_squad_gives_neighbouring_paragraphs() -> None:
+def test_squad_gives_distractors_by_bm25() -> None:
     loaded = load_bytes(json.dumps(SQUAD).encode(), "train.json")
     by_id = {question.id: question for question in loaded.questions}
     assert len(by_id) == 15
@@ -155,6 +155,9 @@ def test_squad_gives_neighbouring_paragraphs() -> None:
     for i in range(14):
         (gold,) = by_id[f"s{i}"].gold_ids
         assert by_id[f"s{i}"].document(gold).text == f"Paragraph {i} speaks of ships."
+        assert by_id[f"s{i}"].document_ids.index(gold) == by_id[f"s{i}"].meta["gold_position"]
+        others = [document.text for document in by_id[f"s{i}"].documents if document.id != gold]
+        assert not any(f"Paragraph {i}" in text for text in others), "a distractor with the answer is evidence"
     assert by_id["none"].gold_ids == ()
     assert by_id["none"].answers == ()
     assert by_id["s0"].documents[0].title == "North Sea"
@@ -166,6 +169,34 @@ def test_squad_keeps_good_questions_beside_a_bad_one() -> None:
     loaded = load_bytes(json.dumps(data, indent=1).encode(), "train.json")
     assert len(loaded.questions) == 14
     assert [p.place for p in loaded.errors] == ["train.json, article 1, paragraph 3, question 1, field 'question'"]
+
+
+def test_squad_ranks_the_whole_set_and_leaves_out_what_cannot_be_read() -> None:
+    def article(title: str, *contexts: str) -> dict[str, object]:
+        qas = [{"id": f"{title}0", "question": "Who sailed the wide sea?", "answers": [{"text": "Ida"}]}]
+        return {
+            "title": title,
+            "paragraphs": [{"context": c, "qas": qas if not i else []} for i, c in enumerate(contexts)],
+        }
+
+    data = [
+        article("A", "Ida sailed.", "Bread is baked."),
+        article("B", "Olga baked.", "The wide sea is wide.", "Ida is known in the wide sea."),
+        {"title": "C", "paragraphs": [{"context": "", "qas": []}, {"context": "The sea.", "qas": [7]}]},
+        "D",
+    ]
+    data[1]["paragraphs"][0]["qas"][0]["answers"] = [{"text": "Olga"}]  # type: ignore[index]
+    loaded = load_bytes(json.dumps({"version": "1", "data": data}).encode(), "dev.json")
+    first = loaded.questions[0]
+    others = [document.text for document in first.documents if not document.gold]
+    assert others == ["The wide sea is wide.", "The sea.", "Bread is baked.", "Olga baked."]
+    assert first.documents[first.meta["gold_position"]].text == "Ida sailed."
+    assert [problem.place for problem in loaded.errors] == [
+        "dev.json, line 1, article 3, paragraph 1, field 'context'",
+        "dev.json, line 1, article 3, paragraph 2, field 'qas[0]'",
+        "dev.json, line 1, article 4, field 'data'",
+    ]
+    assert load_bytes(json.dumps({"version": "1", "data": data}).encode(), "x.json").questions == loaded.questions
 
 
 def test_squad_one_record_per_question() -> None:

@@ -12,6 +12,8 @@ from playwright.sync_api import Page, expect
 from storage.store import Store
 from tests.browser import steps
 from tests.browser.conftest import Server
+from tests.ui.disagreeing import disagreeing, stored
+from ui.queueing import DISAGREEMENT
 
 pytestmark = pytest.mark.browser
 
@@ -177,6 +179,54 @@ def test_a_verdict_is_given_by_keyboard_and_there_after_a_reload(page: Page, scr
         assert [label.value for label in store.annotations.list(run_id)] == [True, True, False, None]
         assert [label.annotator for label in store.annotations.latest(run_id)] == [EVIL]
     assert page.get_by_test_id("answer").bounding_box()["y"] < verdict.bounding_box()["y"]  # type: ignore[index]
+
+
+def test_a_disagreement_is_seen_side_by_side_and_queued_by_one_click(page: Page, scripted_server: Server) -> None:
+    with Store.open(scripted_server.database) as store:
+        run_id = stored(store, disagreeing(compare_ablations=True))
+        steps.open_page(page, f"{scripted_server.url}/?run={run_id}")
+        steps.open_tab(page, "Decisions")
+        expect(page.get_by_test_id("agreement")).to_contain_text("Local and Global disagree", timeout=20_000)
+        local, everything = (page.locator(f"[data-voice={view}_agent]") for view in ("local", "global"))
+        expect(local).to_contain_text("1912")
+        expect(everything).to_contain_text("1921")
+        one, two = local.bounding_box(), everything.bounding_box()
+        assert one is not None and two is not None and one["y"] == two["y"] and one["x"] + one["width"] <= two["x"]
+        expect(page.get_by_test_id("docscores").locator("li")).to_have_count(4)
+        expect(page.get_by_test_id("ablations").locator("tbody tr")).to_have_count(4)
+
+        local.get_by_role("button", name="Raw reply").click()
+        reply = page.locator("#mdqa-reply")
+        expect(reply).to_contain_text('"important_documents": [2, 1]', timeout=20_000)
+        reply.get_by_role("button", name="Close").click()
+
+        everything.get_by_role("link", name="4. Public works").focus()
+        page.keyboard.press("Enter")
+        card = page.locator("#mdqa-document-4")
+        expect(card).to_be_in_viewport(timeout=10_000)
+        expect(card.locator("mark")).to_have_count(2)
+        expect(card.locator("summary").first).to_be_focused()
+
+        send, status = page.locator("#mdqa-queue-send"), page.locator("#mdqa-queue-status")
+        send.click()
+        expect(status).to_contain_text(f"Sent to “{DISAGREEMENT}”.", timeout=10_000)
+        send.click()
+        expect(status).to_contain_text("already; nothing was changed", timeout=10_000)
+        assert [item.run for item in store.queues.items(DISAGREEMENT)] == [run_id]
+        status.get_by_role("button", name="Take out").click()
+        expect(status).to_contain_text("Taken out", timeout=10_000)
+        assert store.queues.items(DISAGREEMENT) == []
+        send.click()
+        expect(status).to_contain_text("Sent to", timeout=10_000)
+
+        page.set_viewport_size({"width": 390, "height": 844})
+        steps.open_tab(page, "Decisions")
+        one, two = local.bounding_box(), everything.bounding_box()
+        assert one is not None and two is not None and one["y"] + one["height"] <= two["y"]
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+        steps.open_tab(page, "History")
+        row = page.locator(f'#mdqa-history tr[data-run="{run_id}"]')
+        expect(row).to_contain_text(f"queued: {DISAGREEMENT}", timeout=10_000)
 
 
 def test_files_are_loaded_and_bad_lines_named(page: Page, scripted_server: Server, tmp_path: Path) -> None:

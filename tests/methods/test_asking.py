@@ -10,7 +10,7 @@ import pytest
 from mdqa.backends.base import GenerationRequest
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.cancellation import CancelToken
-from mdqa.methods.asking import REMINDER, Inquiry, Unreadable, ask, ask_together
+from mdqa.methods.asking import REMINDER, Inquiry, Unreadable, ask, ask_together, json_object
 from mdqa.methods.base import Tools
 from mdqa.methods.recorder import Recorder
 from mdqa.prompting import Prompt, document_segments, parse_template
@@ -104,3 +104,10 @@ def test_without_a_request_the_model_is_not_called() -> None:
     assert ask_together(run, [Inquiry("a", [], number), Inquiry("b", [], number)]) == [[], []]
     assert ask(run, "a", [], number) == []
     assert backend.sizes == []
+
+
+def test_half_characters_of_a_reply_are_replaced() -> None:
+    """A model may write any escape, and text with half of a pair can be neither printed nor kept."""
+    reply = r'{"a\ud83d": ["\udfff", {"b": "x\ud83d"}], "whole": "\ud83d\ude00", "number": 1.5}'
+    read = json_object(reply)
+    assert read == {"a\ufffd": ["\ufffd", {"b": "x\ufffd"}], "whole": "\U0001f600", "number": 1.5}

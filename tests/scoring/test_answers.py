@@ -14,7 +14,9 @@ from mdqa.scoring.answers import (
     exact_match,
     exact_match_strict,
     f1,
+    joint_hotpotqa,
     normalize,
+    supporting_facts,
 )
 from mdqa.scoring.cases import check_cases
 
@@ -55,6 +57,45 @@ def test_f1_counts_repeated_words() -> None:
 def test_yes_and_no_need_the_same_word_in_hotpotqa() -> None:
     assert METRICS["hotpot_f1"]("yes they did", ["yes"]) == 0.0
     assert METRICS["squad_v1_f1"]("yes they did", ["yes"]) == pytest.approx(0.5)
+
+
+FACTS = [["Ida", 0], ["Vienna", 2]]
+
+
+def test_supporting_facts() -> None:
+    assert supporting_facts([["Ida", 0], ["Graz", 1]], FACTS) == (0.0, 0.5, 0.5, 0.5)
+    assert supporting_facts(reversed(FACTS), FACTS) == (1.0, 1.0, 1.0, 1.0)
+    assert supporting_facts([], FACTS) == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_joint_measures_multiply_precision_and_recall() -> None:
+    both = joint_hotpotqa("Vienna", "vienna", FACTS, FACTS)
+    assert (both.em, both.f1, both.precision, both.recall) == (1.0, 1.0, 1.0, 1.0)
+    # the answer has precision 1/2 and recall 1; the facts have 1/2 and 1/2: 1/4 and 1/2, harmonic mean 1/3
+    part = joint_hotpotqa("old Vienna", "Vienna", [["Ida", 0], ["Graz", 1]], FACTS)
+    assert (part.em, part.precision, part.recall) == (0.0, 0.25, 0.5)
+    assert part.f1 == pytest.approx(1 / 3)
+    none = joint_hotpotqa("yes it is", "yes", FACTS, FACTS)
+    assert (none.em, none.f1) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "prediction", "answers", "value"),
+    [
+        ("longbench_retrieval", "Paragraph 7", ["Paragraph 7"], 1.0),
+        ("longbench_retrieval", "7 or 17, or 7", ["Paragraph 7"], 2 / 3),
+        ("longbench_retrieval", "the seventh", ["Paragraph 7"], 0.0),
+        ("longbench_retrieval", "7", ["7"], 0.0),
+        ("longbench_count", "There are 12, not 13.", ["12"], 0.5),
+        ("longbench_count", "twelve", ["12"], 0.0),
+        ("longbench_qa_f1_first_line", "\n\nVienna\nbecause", ["Vienna"], 1.0),
+        ("longbench_qa_f1", "Vienna\nbecause", ["Vienna"], 2 / 3),
+        ("ruler_string_match_part", "it is vienna", ["Vienna", "Graz"], 100.0),
+        ("ruler_string_match_all", "it is vienna", ["Vienna", "Graz"], 50.0),
+    ],
+)
+def test_long_context_forms(metric: str, prediction: str, answers: list[str], value: float) -> None:
+    assert METRICS[metric](prediction, answers) == pytest.approx(value)
 
 
 def _cases(tmp_path: Path, *lines: str) -> Path:

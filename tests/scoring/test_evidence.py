@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from mdqa.records import Document, Question, RunResult, Stage
-from mdqa.scoring.evidence import evidence_by_stage, gold_precision, gold_recall, gold_recall_at
+from mdqa.records import Stage
+from mdqa.scoring.evidence import gold_precision, gold_recall, gold_recall_at, stage_evidence
 
-DOCUMENTS = tuple(Document(id=f"d{i}", text="text", gold=i in (1, 3)) for i in range(1, 5))
-
-
-def _result(*stages: Stage, documents: tuple[Document, ...] = DOCUMENTS) -> RunResult:
-    return RunResult(
-        id="r",
-        question=Question(id="q", question="?", documents=documents),
-        method="m",
-        model="x",
-        backend="b",
-        status="ok",
-        created="now",
-        seed=0,
-        stages=stages,
-    )
+GOLD = ("d1", "d3")
 
 
 def test_recall_is_of_all_gold_documents_and_lost_of_this_stage() -> None:
     first = Stage(name="a", title="A", documents=("d1", "d2", "d3", "d4"), kept=("d2", "d3"))
     second = Stage(name="b", title="B", documents=("d2", "d3"), kept=("d2",))
-    one, two = evidence_by_stage(_result(first, second))
+    one, two = stage_evidence(first, GOLD), stage_evidence(second, GOLD)
     assert (one.recall, one.precision, one.lost) == (0.5, 0.5, ("d1",))
     assert (two.recall, two.precision, two.lost) == (0.0, 0.0, ("d3",))
 
 
 def test_undefined_values_are_none() -> None:
-    plain = tuple(Document(id=d.id, text="text") for d in DOCUMENTS)
     empty = Stage(name="a", title="A", documents=("d1",), kept=())
-    (no_gold,) = evidence_by_stage(_result(empty, documents=plain))
+    no_gold = stage_evidence(empty, ())
     assert (no_gold.recall, no_gold.precision, no_gold.lost) == (None, None, ())
-    (nothing_kept,) = evidence_by_stage(_result(empty))
+    nothing_kept = stage_evidence(empty, GOLD)
     assert (nothing_kept.recall, nothing_kept.precision, nothing_kept.lost) == (0.0, None, ("d1",))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mdqa.statistics.bootstrap import Interval, mean_interval, paired_difference
+from mdqa.statistics.bootstrap import Interval, mean_interval, paired_difference, ratio_interval
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
@@ -102,3 +102,38 @@ def test_bad_options(options: dict[str, float]) -> None:
 def test_lists_of_different_lengths_are_no_pairs() -> None:
     with pytest.raises(ValueError, match="2 and 1"):
         paired_difference([1.0, 2.0], [1.0])
+
+
+def test_a_ratio_draws_questions_whole() -> None:
+    """One document in the first question, three in the second: the draws are 1/1, 1/4 twice, and 0/3."""
+    found = ratio_interval([1, 0], [1, 3])
+    assert (found.mean, found.low, found.high, found.n) == (0.25, 0.0, 1.0, 2)
+    assert ratio_interval([2, 2], [4, 4]).low == 0.5
+
+
+def test_a_ratio_over_equal_counts_is_the_mean() -> None:
+    values = [0.0, 1.0, 0.5, 1.0]
+    alone, ratio = mean_interval(values), ratio_interval([2 * v for v in values], [2] * 4)
+    assert (ratio.mean, ratio.low, ratio.high) == pytest.approx((alone.mean, alone.low, alone.high))
+
+
+def test_draws_without_anything_to_count_are_left_out() -> None:
+    found = ratio_interval([1, 0, 0], [1, 0, 0])
+    assert (found.mean, found.low, found.high) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("sums", "counts", "words"),
+    [
+        ([1], [1, 2], "as many"),
+        ([math.nan], [1], "finite"),
+        ([0, 0], [0, 0], "nothing"),
+        ([1, 1], [2, -1], "0 or more"),
+        ([], [], "nothing"),
+    ],
+)
+def test_a_ratio_of_nothing(sums: list[float], counts: list[float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ratio_interval(sums, counts)
+    with pytest.raises(ValueError, match="level"):
+        ratio_interval([1], [1], level=1.0)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mdqa.statistics.holm import holm
-from mdqa.statistics.mcnemar import McNemar, exact_p, mcnemar
+from mdqa.statistics.mcnemar import McNemar, exact_p, mcnemar, sign_flip_p
 
 COUNTS = st.integers(0, 200)
 
@@ -135,3 +137,32 @@ def test_joint_correction_changes_nothing_for_pde() -> None:
     """As the text beside the table says (of 14 tests, though it has 13)."""
     adjusted = holm([exact_p(b, c) for b, c, *_ in SCORING_ONLY + PDE])
     assert all(p < 1e-10 for p in adjusted[9:])
+
+
+def test_single_clusters_are_the_ordinary_test() -> None:
+    first, second = [1, 1, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0]
+    assert mcnemar(first, second, list("abcdef")) == mcnemar(first, second)
+
+
+def test_versions_of_a_question_are_one_draw() -> None:
+    """Three questions, each right in all four versions for the first method only: like three heads, not twelve."""
+    clustered = mcnemar([1] * 12, [0] * 12, ["q1", "q2", "q3"] * 4)
+    assert (clustered.b, clustered.c, clustered.n) == (12, 0, 12)
+    assert clustered.p == pytest.approx(2 / 8)
+    assert exact_p(12, 0) < 0.001
+
+
+@given(st.lists(st.integers(-3, 3), max_size=9))
+def test_flipped_signs_by_trying_all_of_them(differences: list[int]) -> None:
+    sums = [sum(sign * d for sign, d in zip(signs, differences, strict=True)) for signs in _signs(len(differences))]
+    as_far = sum(abs(total) >= abs(sum(differences)) for total in sums)
+    assert sign_flip_p(differences) == pytest.approx(as_far / len(sums))
+
+
+def _signs(count: int) -> list[tuple[int, ...]]:
+    return list(itertools.product((1, -1), repeat=count))
+
+
+def test_clusters_must_be_as_many() -> None:
+    with pytest.raises(ValueError, match="2 and 2 and 1 clusters"):
+        mcnemar([1, 0], [0, 0], ["a"])

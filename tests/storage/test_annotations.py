@@ -174,7 +174,7 @@ def test_a_run_is_not_deleted_from_under_its_labels(store: Store) -> None:
     keep(store, "r2")
     say(store, "r2", ann=True)
     say(store, "r1", ann=True, bob=False)
-    with pytest.raises(StorageError, match="'r1' is not deleted: 2 labels of people hang on it"):
+    with pytest.raises(StorageError, match="'r1' is not deleted: people left 2 labels on it"):
         store.runs.delete("r1")
     assert store.runs.get("r1").answer == "Marie Curie" and len(store.annotations.list("r1")) == 2
     gone = store.annotations.list("r1")

@@ -29,9 +29,11 @@ from mdqa.records import (
     TokenHeat,
 )
 from mdqa.trace import ModelCall
+from storage.queues import QueueItem
 from storage.runs import RunRow
 from ui.views.assessment import score_table
-from ui.views.documents import document_cards, marked_text, score_bar, token_heat
+from ui.views.documents import MAX_TEXT, document_cards, marked_text, score_bar, token_heat
+from ui.views.duquad import duquad_panel
 from ui.views.flow import evidence_flow
 from ui.views.heads import head_distribution, head_map, heads_by_document, heads_intro
 from ui.views.history import history_list
@@ -41,6 +43,7 @@ from ui.views.markup import number, plain, seconds
 from ui.views.models import ModelStatus, model_card, model_status, obstacles
 from ui.views.preview import Refusal, preview, problems
 from ui.views.prompts import prompt_list
+from ui.views.queued import queued_in
 from ui.views.reply import reply_view
 from ui.views.routing import decisions
 from ui.views.summary import result_head
@@ -88,7 +91,7 @@ def assert_harmless(html: str) -> Markup:
     for name, value in markup.attributes:
         assert not name.startswith("on"), (name, value)
         assert name not in ("src", "srcdoc", "formaction"), (name, value)
-        assert name != "href" or value.startswith("?run="), value
+        assert name != "href" or value.startswith(("?run=", "#mdqa-document-")), value
         assert name != "style" or "url" not in value, value
     return markup
 
@@ -188,6 +191,28 @@ def hostile_assessment(run: RunResult) -> RunResult:
     return run.model_copy(update={"stages": (graded, selected), "opinions": (*run.opinions, *opinions)})
 
 
+def hostile_agents(run: RunResult) -> RunResult:
+    """The hostile run as DuQUAD would leave it: agents, judge, DocScores, ablations."""
+    stage, ids = run.stages[0], run.question.document_ids
+    scored = stage.model_copy(
+        update={
+            "name": "doc_score",
+            "scores": {"DocScore": stage.scores[EVIL], "DocScore_written": stage.scores[EVIL]},
+            "calls": {"DocScore": {ids[0]: 0}},
+            "thresholds": {"DocScore": 0.7},
+        }
+    )
+    local = Opinion(role="local_agent", title=EVIL, answer=EVIL, reasoning=EVIL, documents=(*ids[:2], EVIL), call=0)
+    said = [
+        local,
+        local.model_copy(update={"role": "global_agent", "answer": EVIL + "!", "status": "parse_error"}),
+        local.model_copy(update={"role": "judge", "chosen": True}),
+        local.model_copy(update={"role": "ablation", "chosen": True, "group": EVIL}),
+    ]
+    reading = stage.model_copy(update={"name": "local_agent", "documents": ids[:2], "kept": ids[:1], "scores": {}})
+    return run.model_copy(update={"stages": (reading, scored), "opinions": said})
+
+
 def hostile_html() -> Iterator[tuple[str, str]]:
     run, call = hostile_run(), hostile_call()
     attention = hostile_map(run)
@@ -197,6 +222,9 @@ def hostile_html() -> Iterator[tuple[str, str]]:
     yield "heat", document_cards(run, {0: call}, token_heat(attention, (0, 1)))
     yield "decisions", decisions(run)
     yield "voices", voices(run)
+    yield "duquad", duquad_panel(hostile_agents(run), {0: call})
+    item = QueueItem(1, EVIL, EVIL, EVIL, EVIL, EVIL)
+    yield "queued", queued_in([item], EVIL, "bad")
     offer = Offer(EVIL, EVIL, EVIL)
     graded = hostile_assessment(run)
     yield "treatments", treatments_panel(graded, [offer])
@@ -214,7 +242,7 @@ def hostile_html() -> Iterator[tuple[str, str]]:
     yield "card", model_card(ModelCard(EVIL, EVIL, 5, 5, "cpu", EVIL))
     yield "obstacles", obstacles([EVIL])
     row = RunRow(EVIL, EVIL, EVIL, EVIL, "ok", EVIL, EVIL, True, 1.0, 2, 3)
-    yield "history", history_list([row], 1, 0, {EVIL: EVIL})
+    yield "history", history_list([row], 1, 0, {EVIL: EVIL}, {EVIL: [EVIL]})
     snapshot = Snapshot(
         EVIL, EVIL, "running", 1.0, preparing=EVIL, stages=(StageView(EVIL, EVIL, 3), StageView(EVIL, EVIL, 3, 1, 0.5)),
         scores=((EVIL, run.stages[0].scores[EVIL]),), writing=EVIL, role=EVIL, notices=(EVIL,), error=EVIL,
@@ -342,6 +370,12 @@ def test_key_sentences_are_marked_once_and_overlaps_do_not_break_the_text() -> N
     html = marked_text(document, ("One two three.", "two three.", "absent"))
     assert html.count("<mark") == 1
     assert parsed(html).text == document.text
+
+
+def test_key_sentences_behind_the_cut_are_shown() -> None:
+    document = Document(id="d", text="Begin. " + "x" * MAX_TEXT + " The end holds it. More.")
+    html = marked_text(document, ("Begin.", "The end holds it.", "absent"))
+    assert html.count("<mark") == 2 and parsed(html).text.endswith("The end holds it. … 14 more characters")
 
 
 def test_token_heat_keeps_the_text() -> None:

@@ -1,4 +1,7 @@
-"""Why a run did what it did: the route, what other treatments would have done, the scores, the voices."""
+"""Why a run did what it did: the route, what other treatments would have done, the scores, the voices.
+
+DuQUAD's agents, judge and DocScores stand in the place of the scores.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from ui.comparing import ALL, LABELS, SHARED, offers
 from ui.context import Context
 from ui.guard import QUIET, guarded
 from ui.views.assessment import PRESS_CELL, score_table
+from ui.views.duquad import duquad_panel, views_of
 from ui.views.reply import CLOSE_REPLY, reply_view
 from ui.views.routing import decisions
 from ui.views.treatments import treatments_panel
@@ -59,9 +63,9 @@ class DecisionPanel:
             gr.Row(visible=bool(offered)),
             *(gr.Button(visible=name in open_) for name in self.buttons),
             "",
-            score_table(run, view.calls_by_index),
+            duquad_panel(run, view.calls_by_index) or score_table(run, view.calls_by_index),
             "",
-            voices(run),
+            voices(run) if views_of(run) is None else "",
         ]
 
 

@@ -12,6 +12,7 @@ from mdqa.errors import InputError
 from mdqa.records import AttentionMap, Head
 from ui.actions import View, load_view
 from ui.components.decision_panel import DecisionPanel, build_decision_panel
+from ui.components.queue_form import QueueForm, build_queue_form
 from ui.components.rerun import Rerun, build_rerun
 from ui.components.verdict import Verdict, build_verdict
 from ui.context import Context
@@ -36,6 +37,7 @@ class ResultPanel:
     before: gr.State
     head: gr.HTML
     verdict: Verdict
+    queue: QueueForm
     rerun: Rerun
     flow: gr.HTML
     highlight: gr.Dropdown
@@ -57,6 +59,7 @@ class ResultPanel:
         return [
             self.head,
             *self.verdict.outputs,
+            *self.queue.outputs,
             *self.rerun.outputs,
             self.flow,
             self.highlight,
@@ -89,6 +92,7 @@ class ResultPanel:
                 change=change_line(view.before, run) if view.before is not None else "",
             ),
             *self.verdict.show(run, request),
+            *self.queue.show(run),
             *self.rerun.show(run),
             evidence_flow(run),
             gr.Dropdown(choices=_highlights(view), value=KEY_SENTENCES, visible=len(_highlights(view)) > 1),
@@ -198,6 +202,7 @@ def build_result_panel(context: Context) -> ResultPanel:
         before = gr.State({})
         head = gr.HTML(apply_default_css=False)
         verdict = build_verdict(context)
+        queue = build_queue_form(context)
         rerun = build_rerun()
         with gr.Tabs(elem_classes="mdqa-result-tabs"):
             with gr.Tab("Flow", id="flow"):
@@ -225,6 +230,7 @@ def build_result_panel(context: Context) -> ResultPanel:
         before,
         head,
         verdict,
+        queue,
         rerun,
         flow,
         highlight,

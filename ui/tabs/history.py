@@ -10,6 +10,7 @@ from mdqa.registry import METHODS
 from ui.actions import PAGE, history, title_of
 from ui.context import Context
 from ui.guard import QUIET, guarded
+from ui.queueing import queued
 from ui.views.history import history_list
 from ui.views.summary import STATUS
 
@@ -33,7 +34,7 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     def look(text: str, method: str, status: str, page_number: int) -> list[Any]:
         found, total, first = history(context, text=text or "", method=method, status=status, page=page_number)
         return [
-            history_list(found, total, first, titles),
+            history_list(found, total, first, titles, queued(context, [row.id for row in found])),
             first // PAGE,
             gr.Button(interactive=first > 0),
             gr.Button(interactive=first + len(found) < total),

@@ -30,9 +30,21 @@ def document_cards(
         body = (heat or {}).get(fate.document.id) or marked_text(fate.document, keys.get(fate.document.id, ()))
         inner = _text_block(body) + _signals(run, fate.document.id, calls)
         opened = position <= OPEN_CARDS
-        cards.append(details(_head(run, fate, position, repeated), inner, _card_classes(fate), opened=opened))
+        head, anchor = _head(run, fate, position, repeated), card_anchor(fate.number)
+        cards.append(details(head, inner, _card_classes(fate), opened=opened, anchor=anchor))
     note = text("p", more, "mdqa-note") if more else ""
     return note + element("div", "".join(cards), "mdqa-cards")
+
+
+def card_anchor(number: int) -> str:
+    """The id of the card of the document that was given as this number."""
+    return f"mdqa-document-{number}"
+
+
+def card_link(number: int, words: str, classes: str = "", title: str = "") -> str:
+    """A link that opens a document's card, wherever on the page it stands (see ``page.js``)."""
+    anchor = card_anchor(number)
+    return text("a", words, classes, href=f"#{anchor}", data_card=anchor, title=title or None, dir="auto")
 
 
 def _card_classes(fate: Fate) -> str:
@@ -78,7 +90,7 @@ def key_sentences(run: RunResult) -> dict[str, tuple[str, ...]]:
 
 
 def marked_text(document: Document, sentences: Sequence[str]) -> str:
-    """The document's text with its key sentences marked, cut at MAX_TEXT characters."""
+    """The document's text with its key sentences marked, cut at MAX_TEXT characters; those behind the cut follow."""
     shown = document.text[:MAX_TEXT]
     spans = sorted((shown.find(s), shown.find(s) + len(s)) for s in sentences if s and s in shown)
     out, end = [], 0
@@ -88,8 +100,10 @@ def marked_text(document: Document, sentences: Sequence[str]) -> str:
         out.append(escape(shown[end:start]) + text("mark", shown[start:stop], "mdqa-key", title="key sentence"))
         end = stop
     out.append(escape(shown[end:]))
-    rest = len(document.text) - len(shown)
-    return "".join(out) + (text("em", f" … {count(rest)} more characters") if rest else "")
+    behind = [s for s in sentences if s not in shown and s in document.text]
+    out.extend(escape(" … ") + text("mark", sentence, "mdqa-key", title="key sentence") for sentence in behind)
+    rest = len(document.text) - len(shown) - sum(map(len, behind))
+    return "".join(out) + (text("em", f" … {count(rest)} more characters") if rest > 0 else "")
 
 
 def _signals(run: RunResult, document_id: str, calls: Mapping[int, ModelCall]) -> str:

@@ -110,6 +110,9 @@ SIGNAL_WORDS: Mapping[str, str] = {
     "SFS": "fused score (SFS)",
     "citations": "agents that cite it",
     "DocScore_written": "DocScore, as written",
+    "without_local": "read without the Local Agent",
+    "without_global": "read without the Global Agent",
+    "without_pruning": "read without pruning",
     "aggregate": "weighted score",
     "rank_aligned": "rank-aligned score",
     "similarity": "similarity to the question",
@@ -118,6 +121,10 @@ SIGNAL_WORDS: Mapping[str, str] = {
     "steered": "steered towards",
     "bm25": "BM25",
     "rrf": "fused ranks (RRF)",
+    "listwise": "place in the model's order",
+    "dummy_attention": "attention to a dummy in its place",
+    "found_in_the_middle": "calibrated attention",
+    "openai": "embeddings of a server",
 }
 """Words for signals whose name is short or a symbol; others are shown by their own name."""
 

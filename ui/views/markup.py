@@ -39,11 +39,11 @@ def text(name: str, content: object, classes: str = "", **attributes: object) ->
     return element(name, escape(content), classes, **attributes)
 
 
-def details(summary: str, inner: str, classes: str = "", *, opened: bool = False) -> str:
-    """A part that opens on click or Enter; both arguments are ready HTML."""
-    return (
-        f'<details class="{escape(classes)}"{" open" if opened else ""}><summary>{summary}</summary>{inner}</details>'
-    )
+def details(summary: str, inner: str, classes: str = "", *, opened: bool = False, anchor: str = "") -> str:
+    """A part that opens on click or Enter; the first two arguments are ready HTML. ``anchor``: its id."""
+    place = f' id="{escape(anchor)}"' if anchor else ""
+    state = " open" if opened else ""
+    return f'<details class="{escape(classes)}"{place}{state}><summary>{summary}</summary>{inner}</details>'
 
 
 def badge(label: str, kind: str = "", title: str = "") -> str:

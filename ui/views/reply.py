@@ -51,7 +51,14 @@ def reply_view(run: RunResult, call: ModelCall, calls: Mapping[int, ModelCall], 
     return element("section", "".join(parts), "mdqa-reply", data_testid="reply", aria_label=agent + where)
 
 
-_WHO: Mapping[str, str] = {"extractor": "Generator", "generator": "Generator", "likelihood": "Question likelihood"}
+_WHO: Mapping[str, str] = {
+    "extractor": "Generator",
+    "generator": "Generator",
+    "likelihood": "Question likelihood",
+    "local_agent": "Local Agent",
+    "global_agent": "Global Agent",
+    "judge": "Judge",
+}
 
 
 def _gave(run: RunResult, call: ModelCall, about: Sequence[str]) -> str:

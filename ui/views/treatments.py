@@ -37,7 +37,7 @@ def treatments_panel(run: RunResult, offers: Sequence[Offer]) -> str:
     if not found and not offers:
         return ""
     parts = [text("h3", "What each treatment would have done")]
-    parts.append(_compared(run, found) if found else text("p", _INVITATION, "mdqa-note"))
+    parts.append(outcome_table(run, found) if found else text("p", _INVITATION, "mdqa-note"))
     parts.extend(
         element("p", text("strong", offer.label) + ": " + escape(offer.words), "mdqa-note offer") for offer in offers
     )
@@ -50,15 +50,21 @@ _INVITATION = (
 )
 
 
-def _compared(run: RunResult, found: Sequence[Opinion]) -> str:
+def outcome_table(
+    run: RunResult,
+    found: Sequence[Opinion],
+    noun: str = "treatment",
+    headers: Sequence[str] = ("Treatment", "Documents, best first", "Answer"),
+) -> str:
+    """Outcomes with their documents and answers, set against the chosen one. ``noun``: what each of them is."""
     question = run.question
     chosen = next((outcome for outcome in found if outcome.chosen), None)
     rows = [
         [_name(outcome), _documents(outcome, chosen, question), _answer(outcome, chosen, question)] for outcome in found
     ]
-    note = text("p", _summary(found, chosen, question), "mdqa-note")
+    note = text("p", _summary(found, chosen, question, noun), "mdqa-note")
     legend = element("p", "".join(_LEGEND), "mdqa-legend") if chosen is not None else ""
-    return note + table(["Treatment", "Documents, best first", "Answer"], rows, "treatments") + legend
+    return note + table(headers, rows, "treatments") + legend
 
 
 def _key(words: str, classes: str, meaning: str, name: str = "span") -> str:
@@ -73,20 +79,20 @@ _LEGEND = (
 )
 
 
-def _summary(found: Sequence[Opinion], chosen: Opinion | None, question: Question) -> str:
+def _summary(found: Sequence[Opinion], chosen: Opinion | None, question: Question, noun: str) -> str:
     """How many are right, whether the chosen one is among them; without known answers, how many agree with it."""
     if question.answers:
         good = [outcome for outcome in found if right(outcome.answer, question)]
-        words = f"{len(good)} of {plural(len(found), 'treatment')} give the expected answer"
+        words = f"{len(good)} of {plural(len(found), noun)} give the expected answer"
         if chosen is None or not good:
             return words + "."
         return words + ("; the chosen one is among them." if chosen in good else "; the chosen one is not among them.")
     different = Counter(normalize(outcome.answer) for outcome in found)
-    words = f"{plural(len(found), 'treatment')}, {plural(len(different), 'answer')}"
+    words = f"{plural(len(found), noun)}, {plural(len(different), 'answer')}"
     same = different[normalize(chosen.answer)] - 1 if chosen is not None else 0
     if chosen is None:
         return words + "."
-    return f"{words}; {plural(same, 'other treatment agrees', 'other treatments agree')} with the chosen one."
+    return f"{words}; {plural(same, f'other {noun} agrees', f'other {noun}s agree')} with the chosen one."
 
 
 def _name(outcome: Opinion) -> str:
@@ -115,8 +121,8 @@ def _documents(outcome: Opinion, chosen: Opinion | None, question: Question) -> 
 
 _CHIP_TITLES: Mapping[str, str] = {
     "": "kept",
-    "plus": "kept here, left out by the chosen treatment",
-    "minus": "left out here, kept by the chosen treatment",
+    "plus": "kept here, left out by the chosen one",
+    "minus": "left out here, kept by the chosen one",
 }
 
 

@@ -1,4 +1,4 @@
-"""What the agents and the judge said, side by side, and how single readings voted."""
+"""What the agents said, side by side, and how single readings voted. DuQUAD has a panel of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_VOICES = frozenset({"treatment", "reading"})
 
 
 def voices(run: RunResult) -> str:
-    """Agents, judge and generator, then the votes; empty where nobody said anything."""
+    """Agents and generator, then the votes; empty where nobody said anything."""
     said = [o for o in run.opinions if o.weight is None and o.role not in NO_VOICES and o.role != "extractor"]
     conflict = [o for o in said if o.role == "conflict"]  # the ones after the first were asked to compare treatments
     said = [o for o in said if o not in conflict[1:]]
@@ -23,28 +23,24 @@ def voices(run: RunResult) -> str:
 
 
 def agents(voices: Sequence[Opinion], documents: Sequence[Document]) -> str:
-    """Agents side by side, the judge below them. The judge and a generator read documents, agents cite them."""
+    """Agents side by side, with the documents that each of them read."""
     numbers = {document.id: position for position, document in enumerate(documents, 1)}
-    last = [voice for voice in voices if "judge" in voice.role.lower()]
-    first = [voice for voice in voices if voice not in last]
-    cards = element("div", "".join(_voice(voice, numbers) for voice in first), "mdqa-voices")
-    verdict = element("div", "".join(_voice(voice, numbers) for voice in last), "mdqa-voices judge")
-    title = "Agents and judge" if last else "What the agents said"
-    return element("section", text("h3", title) + cards + verdict, "mdqa-agents", data_testid="agents")
+    cards = element("div", "".join(_voice(voice, numbers) for voice in voices), "mdqa-voices")
+    title = text("h3", "What the agents said")
+    return element("section", title + cards, "mdqa-agents", data_testid="agents")
 
 
 def _voice(voice: Opinion, numbers: Mapping[str, int]) -> str:
     labels = badge("✓ chosen", "good") if voice.chosen else ""
     labels += badge(STATUS_WORDS[voice.status], "warn") if voice.status != "ok" else ""
-    cited = ", ".join(str(numbers.get(d, d)) for d in voice.documents)
+    read = ", ".join(str(numbers.get(d, d)) for d in voice.documents)
     parts = [element("div", text("h4", voice.title) + labels, "mdqa-voice-head")]
     if voice.answer or not voice.reasoning:
         words = "mdqa-voice-answer" + ("" if voice.answer else " none")
         parts.append(text("p", voice.answer or "no answer", words, dir="auto"))
-    if cited:
-        does = "cites" if voice.role.endswith("agent") else "reads"
+    if read:
         noun = "document" if len(voice.documents) == 1 else "documents"
-        parts.append(text("p", f"{does} {noun} {cited}", "mdqa-quiet"))
+        parts.append(text("p", f"reads {noun} {read}", "mdqa-quiet"))
     if voice.reasoning:
         parts.append(text("p", voice.reasoning, "mdqa-reasoning", dir="auto"))
     return element("article", "".join(parts), "mdqa-voice" + (" chosen" if voice.chosen else ""))

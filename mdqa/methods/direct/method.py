@@ -41,6 +41,7 @@ class DirectAnswering(Method):
     title: ClassVar[str] = "Direct answering (No-Filter)"
     summary: ClassVar[str] = "All documents in input order, the question last, one greedy reply. The baseline."
     Config: ClassVar[type[MethodConfig]] = DirectConfig
+    closed_book: ClassVar[bool] = True
     config: DirectConfig
 
     def answer(self, item: Question, run: Recorder) -> str:

@@ -102,5 +102,5 @@ class _Known:
         best = next(i for i in order if i in candidates)
         kept = prune(candidates, self._scores, self._config.threshold, best).kept
         if new := [i for i in kept if i not in self._sentences]:
-            self._sentences |= key_sentences(self._item, self._run, new, self._replies, self._config)
+            self._sentences |= key_sentences(self._item, self._run, new, self._replies, self._config, own=False)
         return {i: self._sentences[i] for i in kept}

@@ -167,11 +167,13 @@ def key_sentences(
     kept: Sequence[str],
     replies: Mapping[str, Reply[ScoreReply]],
     config: DuQUADConfig,
+    *,
+    own: bool = True,
 ) -> dict[str, tuple[str, ...]]:
     """The sentences that the judge will see per kept document, copied from it, in document order.
 
     The Score Agent's indices where it named sentences that exist; else the nearest by embedding, said as a fallback
-    (unless the encoder was chosen).
+    (unless the encoder was chosen). Without ``own`` they are for an ablation, and no fallback of the run is counted.
     """
     chosen: dict[str, tuple[str, ...]] = {}
     missing: list[str] = []
@@ -188,12 +190,12 @@ def key_sentences(
                 f"{len(sentences)}; they were left out."
             )
     if missing:
-        chosen.update(_by_encoder(item, run, missing, config))
+        chosen.update(_by_encoder(item, run, missing, config, own))
     return chosen
 
 
 def _by_encoder(
-    item: Question, run: Recorder, documents: Sequence[str], config: DuQUADConfig
+    item: Question, run: Recorder, documents: Sequence[str], config: DuQUADConfig, own: bool
 ) -> dict[str, tuple[str, ...]]:
     """The sentences nearest to the question, or the first ones where there is no encoder."""
     count, names = config.fallback_sentences, ", ".join(documents)
@@ -205,13 +207,13 @@ def _by_encoder(
         run.notice(
             f"Key sentences of {names}: the first {count} of each document, because there is no encoder: {error}",
             warning=True,
-            fallback=True,
+            fallback=own,
         )
         return {i: sentences[i][:count] for i in documents}
     if config.key_sentences == "agent":
         run.notice(
             f"The Score Agent named no key sentence of {names}; the {count} nearest to the question are taken.",
-            fallback=True,
+            fallback=own,
         )
     chosen, start = {}, 1
     for i in documents:

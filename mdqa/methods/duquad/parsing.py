@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mdqa.methods.asking import Unreadable, json_object, number_field, text_field
+from mdqa.methods.asking import Unreadable, json_object, json_value, number_field, text_field
 
 _NUMBER = re.compile(r"[^\d-]{0,20}(\d{1,6})\D{0,20}")
 _FIELDS = tuple(re.compile(rf'"{name}"\s*:\s*"((?:[^"\\]|\\.)*+)', re.DOTALL) for name in ("answer", "reasoning"))
@@ -142,7 +142,7 @@ def raw_answer(text: str) -> str:
 
 def _unescape(text: str) -> str:
     try:
-        return str(json.loads(f'"{text}"', strict=False))
+        return str(json_value(f'"{text}"', strict=False))
     except ValueError:  # cut in the middle of an escape
         return text.rstrip("\\")
 

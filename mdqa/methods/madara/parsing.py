@@ -7,14 +7,13 @@ about the end only: a reply that breaks off or goes astray still gives the membe
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mdqa.methods.asking import Unreadable, json_object, number_field
+from mdqa.methods.asking import Unreadable, json_object, json_value, number_field
 
 ConflictScale = Literal["centred", "shifted"]
 
@@ -169,11 +168,10 @@ def members(reply: str) -> Mapping[str, Any]:
 
 def _complete_members(text: str) -> dict[str, Any]:
     """Members of an object that may break off: whole, or up to the last comma at which it can be closed."""
-    decoder = json.JSONDecoder()
     ends = [match.start() for match in _MEMBER_END.finditer(text)][:64]
     for candidate in (text, *(text[:end] + "}" for end in reversed(ends))):
         try:
-            data, _ = decoder.raw_decode(candidate)
+            data = json_value(candidate)
         except (ValueError, RecursionError):
             continue
         return data if isinstance(data, dict) else {}

@@ -78,6 +78,14 @@ def test_an_unreadable_judge_of_an_ablation_is_no_fallback_of_the_run() -> None:
     assert "could not be read" in found.reasoning
 
 
+def test_key_sentences_that_only_an_ablation_needs_are_no_fallback_of_the_run() -> None:
+    script = replies(*map(judge, "abcd"), local=agent("Bread", 3), wide=agent("nothing"))
+    script["score"] = [score(0.9, 1), score(0.7)]
+    run = run_duquad(script, compare_ablations=True, weight_ppl=0, weight_cont=0)
+    assert any("named no key sentence of d2" in notice for notice in run.result.notices)
+    assert run.result.fallbacks == 0
+
+
 @cache
 def backend() -> TransformersBackend:
     return tiny_backend("llama")

