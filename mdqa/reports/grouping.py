@@ -130,3 +130,12 @@ def _labelled(made: Sequence[Group]) -> list[Group]:
 
 def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
+
+
+def position_of(run: RunResult) -> int | None:
+    """Where the evidence stands, from 1: where it was put, else the place of the one gold document; None without."""
+    placed = run.question.meta.get("placed")
+    if isinstance(placed, Mapping) and isinstance(placed.get("position"), int):
+        return int(placed["position"])
+    gold = run.question.gold_ids
+    return run.question.document_ids.index(gold[0]) + 1 if len(gold) == 1 else None

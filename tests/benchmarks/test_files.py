@@ -222,7 +222,7 @@ def test_the_line_of_a_broken_object() -> None:
     [
         ("a.jsonl", b"", "a.jsonl: the file is empty"),
         ("a.jsonl.gz", b"", "a.jsonl.gz: the file is empty"),
-        ("a.jsonl.gz", gzip.compress(b""), "a.jsonl.gz: the file holds no questions"),
+        ("a.jsonl.gz", gzip.compress(b"", mtime=0), "a.jsonl.gz: the file holds no questions"),
         ("a.jsonl", b" \n\n", "a.jsonl: the file holds no questions"),
         ("a.json", b"[]", "a.json: the file holds no questions"),
         ("a.jsonl.gz", LINES, "is called .gz but is not a gzip file"),

@@ -27,6 +27,9 @@ PACKAGE = "mdqa.methods.duquad"
 CHARACTERS_PER_TOKEN = 2
 """A cautious size of a token, by which a schema keeps the reasoning short enough for the answer to follow."""
 
+RESTRICTION = "The document above holds what answers this question."
+"""What may be added to the question whose likelihood is measured."""
+
 View = Literal["local", "global"]
 
 
@@ -69,10 +72,14 @@ def agent_prompt(item: Question, documents: Sequence[Document], limit: int, ques
     )
 
 
-def likelihood_prompt(item: Question, document: Document) -> Prompt:
-    """One document, then the question whose tokens are scored. The number is 1 wherever the document stands."""
+def likelihood_prompt(item: Question, document: Document, *, restriction: bool = False) -> Prompt:
+    """One document, then the question whose tokens are scored. The number is 1 wherever the document stands.
+
+    With ``restriction`` the sentence that the document answers it is part of what is scored.
+    """
+    question = f"{item.question} {RESTRICTION}" if restriction else item.question
     return load_template(PACKAGE, "likelihood").fill(
-        document=document_segment(1, document), question=question_segment(item.question)
+        document=document_segment(1, document), question=question_segment(question)
     )
 
 

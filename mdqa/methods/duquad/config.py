@@ -20,7 +20,12 @@ class DuQUADConfig(MethodConfig):
     weight_cont: float = Field(0.5, ge=0, le=10, description="Weight of attention contrast; 0 leaves it out")
     normalisation: Normalisation = Field("z_score", description="How the signals are brought to one scale")
     contrast: Contrast = Field(
-        "token_masked", description="Attention contrast: without tokens far below their document's mean, or with all"
+        "token_masked",
+        description="Attention contrast: without tokens far below their document's mean, with all, as a ratio "
+        "(relative: cancels more of a model's preference for places), or the question's attention alone (plain)",
+    )
+    ppl_restriction: bool = Field(
+        False, description="Structural inference of the question with a sentence added: that the document answers it"
     )
     allow_missing_signals: bool = Field(
         True, description="Go on with the other signals where the model or encoder cannot give one"

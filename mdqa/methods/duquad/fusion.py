@@ -87,6 +87,11 @@ def arrange(chosen: Sequence[str], documents: Sequence[str], order: LocalOrder) 
     return tuple(document for document in documents if document in wanted)
 
 
+def document_attention(question: AttentionMap) -> dict[str, float]:
+    """The question's attention to each document, layers and heads summed: the contrast without its contrast."""
+    return dict(zip(question.documents, question.mass.sum(axis=(0, 1), dtype=np.float64).tolist(), strict=True))
+
+
 def document_contrast(question: AttentionMap, content_free: AttentionMap) -> dict[str, float]:
     """Attention of the question minus that of the content-free query, summed over layers and heads.
 
@@ -94,6 +99,18 @@ def document_contrast(question: AttentionMap, content_free: AttentionMap) -> dic
     """
     difference = question.mass.astype(np.float64) - content_free.mass.astype(np.float64)
     return dict(zip(question.documents, difference.sum(axis=(0, 1)).tolist(), strict=True))
+
+
+def relative_contrast(question: AttentionMap, content_free: AttentionMap) -> dict[str, float]:
+    """The logarithm of the question's attention to a document over the content-free query's, layers and heads summed.
+
+    An option of ours. The longer query puts more attention on everything, most where both look anyway; a difference
+    keeps that preference for places, a ratio cancels it. A document that either gives no attention is not scored.
+    """
+    asked, free = (m.mass.sum(axis=(0, 1), dtype=np.float64) for m in (question, content_free))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(asked / free)
+    return dict(zip(question.documents, ratio.tolist(), strict=True))
 
 
 def token_masked_contrast(

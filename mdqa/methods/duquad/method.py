@@ -136,7 +136,7 @@ class DuQUAD(Method):
         config = self.config
         compute = {
             "sim": lambda: semantic_relevance(item, run),
-            "ppl": lambda: structural_inference(item, run),
+            "ppl": lambda: structural_inference(item, run, restriction=config.ppl_restriction),
             "cont": lambda: attention_contrast(item, run, kind=config.contrast, max_cited=config.max_cited),
         }
         signals: dict[str, Signal] = {}

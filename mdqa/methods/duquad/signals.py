@@ -14,7 +14,13 @@ from typing import Any, Literal
 from mdqa.attention.contrast import CONTENT_FREE
 from mdqa.errors import MissingDependency, ModelError
 from mdqa.methods.duquad.agents import agent_prompt, likelihood_prompt
-from mdqa.methods.duquad.fusion import LocalRanker, document_contrast, token_masked_contrast
+from mdqa.methods.duquad.fusion import (
+    LocalRanker,
+    document_attention,
+    document_contrast,
+    relative_contrast,
+    token_masked_contrast,
+)
 from mdqa.methods.recorder import Recorder
 from mdqa.records import DocumentScore, Question
 from mdqa.retrieval.base import Ranker
@@ -22,7 +28,7 @@ from mdqa.retrieval.bm25 import BM25Ranker
 from mdqa.retrieval.dense import DenseRanker, cosine_scores
 from mdqa.retrieval.fusion import ReciprocalRankFusion
 
-Contrast = Literal["token_masked", "document"]
+Contrast = Literal["token_masked", "document", "relative", "plain"]
 
 TITLES: Mapping[str, str] = {
     "sim": "semantic relevance",
@@ -61,14 +67,15 @@ def semantic_relevance(item: Question, run: Recorder) -> Signal:
     return Signal(_scores(dict(zip(item.document_ids, cosines, strict=True))))
 
 
-def structural_inference(item: Question, run: Recorder) -> Signal:
+def structural_inference(item: Question, run: Recorder, *, restriction: bool = False) -> Signal:
     """``ppl``: mean log-likelihood of the question's tokens given one document (natural log, at most 0).
 
     (1/N) sum over t of log p(x_t | d, x_<t) over the N question tokens, all documents in one batch. Minus the mean
     negative log-likelihood, so that higher is more relevant. The likelihood of the question alone is the same for
-    every document and is left out: it changes neither the ranking nor a z-score.
+    every document and is left out: it changes neither the ranking nor a z-score. ``restriction`` adds a sentence to
+    the question which says that the document answers it (LongLLMLingua's restrictive statement, in our words).
     """
-    prompts = [likelihood_prompt(item, document) for document in item.documents]
+    prompts = [likelihood_prompt(item, document, restriction=restriction) for document in item.documents]
     results = run.log_likelihood("likelihood", prompts, target="question")
     means = {i: likelihood.mean for i, (likelihood, _) in zip(item.document_ids, results, strict=True)}
     calls = {i: call for i, (_, call) in zip(item.document_ids, results, strict=True)}
@@ -81,7 +88,8 @@ def attention_contrast(item: Question, run: Recorder, *, kind: Contrast, max_cit
     Two passes over the Global Agent's own prompt; the second takes the documents' keys and values from the first,
     and so can the Global Agent's reply (``prefix``). Weights are means over the query's rows, summed over all layers,
     heads and the document's tokens. With ``token_masked`` the tokens whose contrast lies more than two deviations
-    below their document's mean are left out; with ``document`` all tokens count.
+    below their document's mean are left out; with ``document`` all tokens count; with ``relative`` the two masses of a
+    document are divided instead of subtracted; with ``plain`` the question's own mass counts, without a second pass.
     """
     model = run.tools.inspectable
     masked = kind == "token_masked"
@@ -95,6 +103,8 @@ def attention_contrast(item: Question, run: Recorder, *, kind: Contrast, max_cit
         keep_prefix=True,
     )
     run.publish_map(replace(first.map, retrieval_heads=(), heat=None))
+    if kind == "plain":
+        return Signal(_scores(document_attention(first.map)), prefix=first.prefix)
     second = run.attend(
         "content-free attention",
         agent_prompt(item, item.documents, max_cited, question=CONTENT_FREE),
@@ -104,12 +114,15 @@ def attention_contrast(item: Question, run: Recorder, *, kind: Contrast, max_cit
         prefix=first.prefix,
     )
     if not masked:
-        contrast = document_contrast(first.map, second.map)
+        contrast = _BY_DOCUMENT[kind](first.map, second.map)
     elif first.map.heat is None or second.map.heat is None:
         raise ModelError(f"the backend {model.name!r} gave no attention per token; choose the contrast 'document'")
     else:
         contrast = token_masked_contrast(first.map.heat, second.map.heat, first.map.documents)
     return Signal(_scores(contrast), prefix=first.prefix)
+
+
+_BY_DOCUMENT = {"document": document_contrast, "relative": relative_contrast}
 
 
 def ranker_scores(name: LocalRanker, item: Question, run: Recorder) -> list[float]:

@@ -20,8 +20,7 @@ from mdqa.reports.common.answers import (
     scored,
     titled,
 )
-from mdqa.reports.common.by_position import position_of
-from mdqa.reports.grouping import Group, groups, left_out
+from mdqa.reports.grouping import Group, groups, left_out, position_of
 
 NEEDS = (
     "finished runs over the same questions with accepted answers and with different numbers of documents (also the "

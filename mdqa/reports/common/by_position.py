@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from mdqa.records import RunResult
 from mdqa.reports.base import Chart, Column, Report, Row, joined
@@ -22,7 +22,7 @@ from mdqa.reports.common.answers import (
     scored,
     titled,
 )
-from mdqa.reports.grouping import Group, groups, left_out, older
+from mdqa.reports.grouping import Group, groups, left_out, older, position_of
 
 NEEDS = (
     "finished runs over questions with accepted answers whose gold document stands at two positions or more; make them "
@@ -75,15 +75,6 @@ def report(runs: Sequence[RunResult]) -> Report:
         ),
         needs="" if rows else NEEDS,
     )
-
-
-def position_of(run: RunResult) -> int | None:
-    """Where the evidence stands, from 1: where it was put, else the place of the one gold document; None without."""
-    placed = run.question.meta.get("placed")
-    if isinstance(placed, Mapping) and isinstance(placed.get("position"), int):
-        return int(placed["position"])
-    gold = run.question.gold_ids
-    return run.question.document_ids.index(gold[0]) + 1 if len(gold) == 1 else None
 
 
 def _positions(group: Group) -> list[int]:

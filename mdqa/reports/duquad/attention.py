@@ -9,8 +9,8 @@ import numpy as np
 from mdqa.records import RunResult
 from mdqa.reports.base import Chart, Column, Report, Row, joined, mean
 from mdqa.reports.common.answers import INTERVALS
-from mdqa.reports.duquad.stored import HOW, METHOD, gold_position
-from mdqa.reports.grouping import Group, finished, groups, left_out, older
+from mdqa.reports.duquad.stored import HOW, METHOD
+from mdqa.reports.grouping import Group, finished, groups, left_out, older, position_of
 
 NEEDS = (
     "finished DuQUAD runs that measured attention contrast over two documents or more; make them with: "
@@ -50,7 +50,8 @@ def report(runs: Sequence[RunResult]) -> Report:
         note=joined(
             (
                 "z compares the documents of one question with each other: 0 is their mean. Attention is that of "
-                "the question's tokens in the Global Agent's prompt, mean over layers and heads (our reading).",
+                "the question's tokens in the Global Agent's prompt, mean over layers and heads (our reading; "
+                "the prompt's last token alone would be another).",
                 INTERVALS,
                 left_out(len(mine), len(usable), "no attention is stored, or there is one document only"),
                 older(made),
@@ -78,7 +79,7 @@ def _z_scores(run: RunResult) -> dict[int, float]:
 def _rows(group: Group) -> list[Row]:
     series: dict[tuple[int, str], list[dict[int, float]]] = {}
     for run in group.runs.values():
-        place = gold_position(run)
+        place = position_of(run)
         other = "several" if run.question.gold_ids else "not marked"
         key = (place or 10**6, str(place) if place else other)
         series.setdefault(key, []).append(_z_scores(run))

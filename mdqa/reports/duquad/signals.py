@@ -15,11 +15,10 @@ from mdqa.reports.duquad.stored import (
     TITLES,
     TOP_K,
     gold_first,
-    gold_position,
     paper_weights,
     signals,
 )
-from mdqa.reports.grouping import Group, finished, groups, left_out, older, sources
+from mdqa.reports.grouping import Group, finished, groups, left_out, older, position_of, sources
 from mdqa.retrieval.bm25 import bm25_scores
 from mdqa.scoring.evidence import gold_recall_at
 from mdqa.scoring.losses import own_stage
@@ -138,7 +137,7 @@ def _rows(group: Group, k: int) -> list[Row]:
     ways = rankers(k)
     runs = list(group.runs.values())
     found = {name: [way(run) for run in runs] for name, way in ways.items()}
-    positions = [gold_position(run) for run in runs]
+    positions = [position_of(run) for run in runs]
     places = sorted({place for place in positions if place is not None})
     rows = []
     for place in [None, *(places if len(places) > 1 else ())]:

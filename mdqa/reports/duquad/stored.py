@@ -65,9 +65,3 @@ def gold_first(runs: Sequence[RunResult]) -> str:
         "In all of these questions the first document is gold. Equal scores go to the earlier document, which favours "
         "it: put the evidence at other positions too before you trust such numbers."
     )
-
-
-def gold_position(run: RunResult) -> int | None:
-    """The place of the gold document among those given, from 1 (NQ-n); None unless exactly one is marked."""
-    gold = run.question.gold_ids
-    return run.question.document_ids.index(gold[0]) + 1 if len(gold) == 1 else None

@@ -17,7 +17,7 @@ from mdqa.cancellation import CancelToken
 from mdqa.methods.base import Tools
 from mdqa.methods.duquad.agents import agent_prompt, likelihood_prompt
 from mdqa.methods.duquad.config import DuQUADConfig
-from mdqa.methods.duquad.signals import attention_contrast, semantic_relevance, structural_inference
+from mdqa.methods.duquad.signals import Contrast, attention_contrast, semantic_relevance, structural_inference
 from mdqa.methods.recorder import Recorder
 from mdqa.performance.model import attention_of
 from mdqa.prompting import Prompt
@@ -85,12 +85,14 @@ def test_every_signal_is_what_a_direct_computation_gives(builtin_backend: Backen
 
     prompt = agent_prompt(QUESTION, QUESTION.documents, 5)
     contrast = attention(prompt), attention(agent_prompt(QUESTION, QUESTION.documents, 5, question="N/A"))
-    expected = [
-        float((contrast[0][span.first : span.last] - contrast[1][span.first : span.last]).sum())
-        for span in encode(prompt).of_kind("document")
-    ]
-    got = attention_contrast(QUESTION, run, kind="document", max_cited=5).scores
-    assert _values(got) == pytest.approx(expected, abs=1e-2, rel=1e-3)  # sums over 270 heads
+    by_kind: dict[Contrast, list[float]] = {"token_masked": [], "document": []}
+    for span in encode(prompt).of_kind("document"):
+        tokens = contrast[0][span.first : span.last] - contrast[1][span.first : span.last]
+        by_kind["document"].append(float(tokens.sum()))
+        by_kind["token_masked"].append(float(tokens[tokens >= tokens.mean() - 2 * tokens.std()].sum()))
+    for kind, expected in by_kind.items():
+        got = attention_contrast(QUESTION, run, kind=kind, max_cited=5).scores
+        assert _values(got) == pytest.approx(expected, abs=1e-2, rel=1e-3)  # sums over 270 heads
 
 
 def _values(scores: Mapping[str, DocumentScore]) -> list[float | None]:

@@ -13,6 +13,7 @@ from mdqa.methods.duquad.fusion import (
     fuse,
     normalise,
     rank,
+    relative_contrast,
     token_masked_contrast,
 )
 from mdqa.records import AttentionMap, DocumentScore, TokenHeat
@@ -105,6 +106,15 @@ def test_document_contrast_sums_over_layers_and_heads() -> None:
     question = attention_map([[[0.5, 0.25], [0.25, 0.25]], [[0.125, 0.5], [0.0, 0.5]]])
     content_free = attention_map([[[0.25, 0.25], [0.25, 0.5]], [[0.125, 0.25], [0.0, 0.125]]])
     assert document_contrast(question, content_free) == {"a": 0.25, "b": 0.375}
+
+
+def test_relative_contrast_is_the_logarithm_of_the_ratio_of_masses() -> None:
+    question = attention_map([[[0.5, 0.25], [0.25, 0.25]]])
+    assert relative_contrast(question, attention_map([[[0.125, 0.25], [0.25, 0.25]]])) == pytest.approx(
+        {"a": math.log(2), "b": 0.0}
+    )
+    nothing = relative_contrast(question, attention_map([[[0.5, 0.0], [0.25, 0.0]]]))
+    assert nothing["b"] == math.inf  # becomes a status, not a number
 
 
 def heat(weights: list[list[float]], document: list[int]) -> TokenHeat:

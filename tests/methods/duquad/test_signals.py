@@ -58,10 +58,12 @@ def test_semantic_relevance_is_the_cosine(run: Run) -> None:
     assert list(run.values("structural_fusion", "sim").values()) == pytest.approx(expected, abs=1e-6)
 
 
-def test_structural_inference_is_the_mean_log_softmax(run: Run, backend: TransformersBackend) -> None:
+@pytest.mark.parametrize("restriction", [False, True])
+def test_structural_inference_is_the_mean_log_softmax(restriction: bool, backend: TransformersBackend) -> None:
+    run = run_duquad(backend=backend, weight_cont=0, ppl_restriction=restriction, **SHORT)
     model = tiny_model("llama", attention="eager")
     for document in QUESTION.documents:
-        layout = backend.encoder.encode(likelihood_prompt(QUESTION, document))
+        layout = backend.encoder.encode(likelihood_prompt(QUESTION, document, restriction=restriction))
         with torch.inference_mode():
             logprobs = torch.log_softmax(model(torch.tensor([layout.ids])).logits[0].double(), dim=-1)
         tokens = range(layout.question.first, layout.question.last)
@@ -69,7 +71,7 @@ def test_structural_inference_is_the_mean_log_softmax(run: Run, backend: Transfo
         assert run.values("structural_fusion", "ppl")[document.id] == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["token_masked", "document"])
+@pytest.mark.parametrize("kind", ["token_masked", "document", "relative", "plain"])
 def test_attention_contrast_is_what_eager_attention_gives(kind: str, backend: TransformersBackend) -> None:
     run = run_duquad(backend=backend, contrast=kind, **SHORT)
     layout, question = token_attention(agent_prompt(QUESTION, QUESTION.documents, 5), backend)
@@ -78,8 +80,11 @@ def test_attention_contrast_is_what_eager_attention_gives(kind: str, backend: Tr
         tokens = question[span.first : span.last] - content_free[span.first : span.last]
         if kind == "token_masked":
             tokens = tokens[tokens >= tokens.mean() - 2 * tokens.std()]
+        asked, free = (attention[span.first : span.last].sum() for attention in (question, content_free))
+        expected = {"relative": np.log(asked / free), "plain": asked}.get(kind, tokens.sum())
         got = run.values("structural_fusion", "cont")[str(span.document_id)]
-        assert got == pytest.approx(float(tokens.sum()), abs=1e-4)
+        assert got == pytest.approx(float(expected), abs=1e-4)
+    assert len(run.calls("content-free attention")) == (kind != "plain")
 
 
 def test_documents_are_computed_once_for_both_passes_and_the_global_agent(run: Run) -> None:
