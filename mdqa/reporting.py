@@ -10,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
-from types import MappingProxyType
 from typing import Any
 
 from mdqa.records import RunResult, Stage
 from mdqa.registry import METHODS, method_class
-from mdqa.scoring.answers import AnswerMetric, best_subspan_em, exact_match, f1
+from mdqa.scoring.answers import HEADLINE
 from mdqa.scoring.evidence import StageEvidence, stage_evidence
 from mdqa.statistics.bootstrap import mean_interval, paired_difference
 from mdqa.statistics.holm import holm
 from mdqa.statistics.mcnemar import mcnemar
 
 Report = dict[str, Any]
-
-METRICS: Mapping[str, AnswerMetric] = MappingProxyType({"sub_em": best_subspan_em, "f1": f1, "em": exact_match})
-"""Answer metrics by their name in a report; SubEM and F1 are those of CAFE, section 5.1. All lie in [0, 1]."""
 
 COSTS = ("seconds", "prompt_tokens", "prefill_tokens_computed")
 """The costs whose medians are reported."""
@@ -75,7 +71,7 @@ def answer_values(results: Iterable[RunResult]) -> dict[str, dict[str, float]]:
     scored = [result for result in results if result.status == "ok" and result.question.answers]
     return {
         name: {result.question.id: metric(result.answer, result.question.answers) for result in scored}
-        for name, metric in METRICS.items()
+        for name, metric in HEADLINE.items()
     }
 
 
@@ -83,7 +79,7 @@ def difference(results: Sequence[RunResult], first: Sequence[RunResult]) -> dict
     """Per metric ``results - first`` over the questions that both answered, with its paired 95% interval."""
     mine, theirs = answer_values(results), answer_values(first)
     found: dict[str, Any] = {}
-    for name in METRICS:
+    for name in HEADLINE:
         common = [question for question in theirs[name] if question in mine[name]]
         pairs = [mine[name][q] for q in common], [theirs[name][q] for q in common]
         found[name] = asdict(paired_difference(*pairs)) if common else None

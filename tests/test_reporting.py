@@ -12,8 +12,9 @@ from mdqa.commands.results import input_digest
 from mdqa.errors import InputError
 from mdqa.records import Cost, Document, Question, RunResult, Stage
 from mdqa.registry import method_class
-from mdqa.reporting import METRICS, difference, report, reports, table
+from mdqa.reporting import difference, report, reports, table
 from mdqa.result_lines import read_lines
+from mdqa.scoring.answers import HEADLINE
 
 ITEM = Question(
     id="q1",
@@ -78,7 +79,7 @@ def test_a_report_by_hand() -> None:
     ]
     found = report("f", runs)
     assert (found["n"], found["failed"], found["without_answers"], found["without_gold"]) == (4, 1, 1, 1)
-    assert {name: (found[name]["mean"], found[name]["n"]) for name in METRICS} == {
+    assert {name: (found[name]["mean"], found[name]["n"]) for name in HEADLINE} == {
         "sub_em": (pytest.approx(2 / 3), 3),
         "f1": (pytest.approx((1 + 1 / 2 + 0) / 3), 3),
         "em": (pytest.approx(1 / 3), 3),
@@ -96,7 +97,7 @@ def test_a_report_by_hand() -> None:
 def test_where_nothing_can_be_said_nothing_is_said() -> None:
     failed = report("f", [result(status="failed", answer="")])
     assert (failed["n"], failed["failed"], failed["stages"]) == (0, 1, {})
-    assert {failed[name] for name in METRICS} == {None}
+    assert {failed[name] for name in HEADLINE} == {None}
     assert set(failed["median"].values()) == {None}
     unmarked = question("q1", answers=(), documents=ITEM.documents[1:2])
     found = report("f", [result(unmarked, stages=[stage("b")])])
@@ -143,7 +144,7 @@ def test_the_difference_takes_the_questions_that_both_answered() -> None:
     assert (found["sub_em"]["mean"], found["sub_em"]["n"]) == (pytest.approx(2 / 3), 3)
     assert difference(first, other)["sub_em"]["mean"] == pytest.approx(-2 / 3)
     assert difference(first, first)["f1"] == {"mean": 0.0, "low": 0.0, "high": 0.0, "n": 4}
-    assert difference(first, [run("q9", "Danube")]) == dict.fromkeys(METRICS)
+    assert difference(first, [run("q9", "Danube")]) == dict.fromkeys(HEADLINE)
     rows = reports({"one": first, "two": other, "three": [run("q9", "Danube")]})
     assert "difference" not in rows[0]
     assert rows[1]["difference"] == {"to": "one", **found}

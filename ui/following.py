@@ -11,7 +11,6 @@ from typing import Any
 from mdqa.cancellation import CancelToken
 from mdqa.errors import MdqaError
 from mdqa.records import Cost, DocumentScore, Overflow, Question, RunError, RunResult, RunStatus
-from mdqa.scoring.answers import best_subspan_em
 from mdqa.trace import (
     BaseEvent,
     ModelCall,
@@ -23,6 +22,7 @@ from mdqa.trace import (
     StageStarted,
     TextDelta,
 )
+from ui.views.ledger import right
 from ui.views.live import Snapshot, StageView
 
 
@@ -148,9 +148,7 @@ def unbegun(order: Order) -> RunResult:
 
 def correctness(run: RunResult) -> bool | None:
     """Whether the answer contains an expected one (best-subspan EM); None if none is known or the run failed."""
-    if not run.question.answers or run.status != "ok":
-        return None
-    return best_subspan_em(run.answer, run.question.answers) > 0
+    return right(run.answer, run.question) if run.status == "ok" else None
 
 
 def error_sentence(error: RunError, run_id: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mdqa.comparison.numbers import TESTED
-from mdqa.reporting import METRICS
+from mdqa.scoring.answers import HEADLINE
 
 TITLES: Mapping[str, str] = {"em": "EM", "sub_em": "SubEM", "f1": "F1"}
 ORDER = ("em", "sub_em", "f1")
@@ -75,7 +75,7 @@ def _comparison(entries: Sequence[Row]) -> Iterable[str]:
 
 def _difference(row: Row) -> list[str]:
     change = row["difference"]
-    common = max((change[name]["n"] for name in METRICS if change[name]), default=0)
+    common = max((change[name]["n"] for name in HEADLINE if change[name]), default=0)
     return [row["label"], row["first"], str(common), *(percent(change[name], "+") for name in ORDER)]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from mdqa.benchmarks.placing import Placement
 from mdqa.comparison.draws import Column, Draws, Interval, interval
 from mdqa.comparison.observations import COSTS, Name, Series, arrays
-from mdqa.reporting import METRICS
+from mdqa.scoring.answers import HEADLINE
 from mdqa.statistics.clustered import cluster_numbers
 from mdqa.statistics.effects import cohens_h
 from mdqa.statistics.holm import holm
@@ -87,8 +87,10 @@ class _Pair:
 
     def __init__(self, draws: Draws, mine: Mapping[Name, np.ndarray], theirs: Mapping[Name, np.ndarray]) -> None:
         self._draws = draws
-        self._both = {name: (mine[name,], theirs[name,]) for name in (*METRICS, *COSTS) if _in_both(name, mine, theirs)}
-        self._differences = {m: draws.mean(np.subtract(*self._both[m])) for m in METRICS if m in self._both}
+        self._both = {
+            name: (mine[name,], theirs[name,]) for name in (*HEADLINE, *COSTS) if _in_both(name, mine, theirs)
+        }
+        self._differences = {m: draws.mean(np.subtract(*self._both[m])) for m in HEADLINE if m in self._both}
         self._ratios = {name: draws.ratio(*self._both[name]) for name in COSTS if name in self._both}
         self._shares = {metric: self._common(metric) for metric in TESTED if metric in self._both}
 
@@ -102,7 +104,7 @@ class _Pair:
     def row(self, clusters: np.ndarray) -> Row:
         """The comparison's part of a row."""
         return {
-            "difference": {metric: self._draws.interval(self._differences.get(metric)) for metric in METRICS},
+            "difference": {metric: self._draws.interval(self._differences.get(metric)) for metric in HEADLINE},
             "tests": {metric: self._test(metric, clusters) for metric in TESTED},
             "effect": {metric: self._effect(metric) for metric in TESTED},
             "cost_ratio": {name: self._draws.interval(self._ratios.get(name)) for name in COSTS},
@@ -149,7 +151,7 @@ def _own_row(one: Series, means: Mapping[Name, Column | None], draws: Draws) -> 
         "errors": _errors([o.error for o in failed if o.error is not None]),
         "without_answers": sum(not o.has_answers for o in done),
         "without_gold": sum(not o.has_gold for o in done),
-        **{metric: draws.interval(means.get((metric,))) for metric in METRICS},
+        **{metric: draws.interval(means.get((metric,))) for metric in HEADLINE},
         "stages": {
             stage: {what: draws.interval(means.get(("stage", stage, what))) for what in ("gold_recall", "kept")}
             for stage in stages

@@ -10,9 +10,9 @@ import numpy as np
 
 from mdqa.benchmarks.placing import Placement, read_suffix, source_id
 from mdqa.records import Question, RunResult
-from mdqa.reporting import METRICS, changed_options, named_stages
+from mdqa.reporting import changed_options, named_stages
 from mdqa.result_lines import Group
-from mdqa.scoring.answers import Accepted
+from mdqa.scoring.answers import HEADLINE, Accepted
 from mdqa.scoring.evidence import gold_recall
 
 COSTS = ("llm_calls", "prompt_tokens", "prefill_tokens_computed", "cached_tokens", "completion_tokens", "seconds")
@@ -22,7 +22,7 @@ Name = tuple[str, ...]
 """The name of a number: ("em",), ("seconds",), ("stage", the stage's name, "gold_recall" or "kept")."""
 
 
-_METRIC_NAMES: tuple[Name, ...] = tuple((name,) for name in METRICS)
+_METRIC_NAMES: tuple[Name, ...] = tuple((name,) for name in HEADLINE)
 _COST_NAMES: tuple[tuple[Name, str], ...] = tuple(((name,), name) for name in COSTS)
 _AS_GIVEN = Placement()
 

@@ -112,7 +112,7 @@ def _lost(case: Case, verdict: str, wanted: Callable[[Loss, str], bool]) -> Iter
             documents.append(loss.document)
             stages.append(loss.stage)
     if documents:
-        order = [stage.name for stage in own_stages(case.result)]
+        order = [stage.name for stage in own_stages(case.result.stages)]
         first = min((stage.name for stage in stages if stage), key=order.index, default="")
         yield Finding(verdict, first, tuple(documents), {"lost": details})
 
@@ -196,7 +196,7 @@ def _views(verdict: str, case: Case, right: Sequence[Opinion]) -> Finding:
 
 
 def _final_stage(result: RunResult) -> str:
-    stages = own_stages(result)
+    stages = own_stages(result.stages)
     return stages[-1].name if stages else ""
 
 
@@ -206,7 +206,7 @@ def _stage_of(opinion: Opinion, result: RunResult) -> str:
     def given_in(stage: Stage) -> bool:
         return opinion.role == stage.name or any(opinion.call in calls.values() for calls in stage.calls.values())
 
-    return next((stage.name for stage in own_stages(result) if given_in(stage)), _final_stage(result))
+    return next((stage.name for stage in own_stages(result.stages) if given_in(stage)), _final_stage(result))
 
 
 def _own_calls(case: Case) -> list[ModelCall]:

@@ -248,6 +248,9 @@ def _hotpotqa(prediction: str, answer: str) -> tuple[float, float, float]:
     return _overlap(left.split(), right.split())
 
 
+HEADLINE: Mapping[str, AnswerMetric] = MappingProxyType({"sub_em": best_subspan_em, "f1": f1, "em": exact_match})
+"""The metrics that every report has, all in [0, 1]; SubEM and F1 are those of CAFE, section 5.1."""
+
 METRICS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
         "best_subspan_em": best_subspan_em,

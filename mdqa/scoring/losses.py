@@ -54,14 +54,14 @@ class Loss:
     stage: Stage | None = None
 
 
-def own_stages(result: RunResult) -> tuple[Stage, ...]:
+def own_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """The stages that led to the run's answer."""
-    return tuple(stage for stage in result.stages if stage.branch != ASIDE)
+    return tuple(stage for stage in stages if stage.branch != ASIDE)
 
 
 def own_stage(result: RunResult, name: str) -> Stage | None:
     """The first of them that has this name; None without one."""
-    return next((stage for stage in own_stages(result) if stage.name == name), None)
+    return next((stage for stage in own_stages(result.stages) if stage.name == name), None)
 
 
 def own_opinions(result: RunResult) -> tuple[Opinion, ...]:
@@ -92,7 +92,7 @@ def fate(result: RunResult, document: str) -> Loss:
     citing agent read is ``dropped`` by the last stage before them that did not keep it. Without citing stages, the last
     stage that it came into decides. A run without a ledger gives every document to its answer.
     """
-    stages = own_stages(result)
+    stages = own_stages(result.stages)
     if document not in result.question.document_ids:
         return Loss(document, "never_in")
     if not stages:

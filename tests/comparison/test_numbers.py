@@ -14,9 +14,10 @@ from mdqa.comparison.markdown import to_markdown
 from mdqa.comparison.numbers import report
 from mdqa.comparison.observations import COSTS, series_of
 from mdqa.records import Cost, Document, Question, RunError, RunResult, Stage
-from mdqa.reporting import METRICS, difference
+from mdqa.reporting import difference
 from mdqa.reporting import report as file_report
 from mdqa.result_lines import Group
+from mdqa.scoring.answers import HEADLINE
 from mdqa.statistics.bootstrap import mean_interval, ratio_interval
 from mdqa.statistics.effects import cohens_h
 from mdqa.statistics.holm import holm
@@ -71,7 +72,7 @@ def test_single_questions_are_scored_as_files_of_answer_are() -> None:
     found = compare(one=first, two=second)
     for row, results in zip(found["entries"], (first, second), strict=True):
         expected = file_report("f", results)
-        for name in METRICS:
+        for name in HEADLINE:
             assert row[name] == pytest.approx(expected[name])
         for what in ("gold_recall", "kept"):
             assert row["stages"]["filtering"][what] == pytest.approx(expected["stages"]["filtering"][what])
@@ -94,7 +95,9 @@ def test_tests_effects_and_ratios_by_a_direct_computation() -> None:
     first, second, third = runs(1, PLAIN), runs(2, PLAIN), runs(3, PLAIN)
     rows = compare(one=first, two=second, three=third)["entries"]
     for metric in ("em", "sub_em"):
-        right = [[METRICS[metric](r.answer, r.question.answers) for r in results] for results in (first, second, third)]
+        right = [
+            [HEADLINE[metric](r.answer, r.question.answers) for r in results] for results in (first, second, third)
+        ]
         expected = []
         for row, mine in zip(rows[1:], right[1:], strict=True):
             b = sum(x > y for x, y in zip(mine, right[0], strict=True))
@@ -121,14 +124,14 @@ def test_questions_asked_several_times_are_drawn_whole() -> None:
     found = compare(one=first, two=second)
     assert (found["questions"], found["runs"]) == (20, 120)
     row = found["entries"][1]
-    f1 = [METRICS["f1"](r.answer, r.question.answers) for r in second]
+    f1 = [HEADLINE["f1"](r.answer, r.question.answers) for r in second]
     sums = [sum(f1[i : i + 3]) for i in range(0, 60, 3)]
     expected = ratio_interval(sums, [3.0] * 20)
     assert [row["f1"][name] for name in ("mean", "low", "high")] == pytest.approx(
         [expected.mean, expected.low, expected.high]
     )
     assert row["f1"]["n"] == 60
-    right = [np.array([METRICS["em"](r.answer, r.question.answers) for r in results]) for results in (second, first)]
+    right = [np.array([HEADLINE["em"](r.answer, r.question.answers) for r in results]) for results in (second, first)]
     gaps = (right[0] - right[1]).reshape(20, 3).sum(axis=1)
     assert row["tests"]["em"]["p"] == pytest.approx(sign_flip_p([int(gap) for gap in gaps]))
     assert row["tests"]["em"]["b"] == int((right[0] > right[1]).sum())

@@ -46,17 +46,17 @@ def check(results: Sequence[RunResult]) -> None:
         result, finding = by_run[item.run], item.finding
         assert finding.verdict in VERDICTS
         for lost in finding.detail.get("lost", ()):
-            (stage,) = [stage for stage in own_stages(result) if stage.name == lost["stage"]]
+            (stage,) = [stage for stage in own_stages(result.stages) if stage.name == lost["stage"]]
             assert lost["document"] in stage.documents
             assert lost["document"] not in stage.kept
             assert lost["signal"] == deciding_signal(stage)
             assert set(lost["instead"]) <= set(stage.kept)
     for result in results:
-        last = own_stages(result)[-1]
+        last = own_stages(result.stages)[-1]
         for document in result.question.document_ids:
             if document in last.kept:
                 assert fate(result, document).fate == "reached"
-            if document not in {name for stage in own_stages(result)[-2:] for name in stage.documents}:
+            if document not in {name for stage in own_stages(result.stages)[-2:] for name in stage.documents}:
                 assert fate(result, document).fate != "reached"
 
 
@@ -65,7 +65,7 @@ def test_the_ledger_of_every_method(method: str, options: dict[str, str]) -> Non
     items = [place_question(6, i, f"q{i}").model_copy(update={"answers": ("nobody says this",)}) for i in range(3)]
     results = runs(method, options, items)
     check(results)
-    assert all(stage.branch != ASIDE for result in results for stage in own_stages(result))
+    assert all(stage.branch != ASIDE for result in results for stage in own_stages(result.stages))
 
 
 @pytest.mark.parametrize(("method", "options"), METHODS[1:4], ids=str)

@@ -31,7 +31,7 @@ def test_equal_scores_rank_in_the_order_in_which_they_came_in() -> None:
 
 def test_what_was_carried_out_beside_decides_nothing() -> None:
     result = run("x", whole(), stage("other", IDS, ("d2",), branch=ASIDE))
-    assert [entry.name for entry in own_stages(result)] == ["answer"]
+    assert [entry.name for entry in own_stages(result.stages)] == ["answer"]
     assert fate(result, "d1").fate == "reached"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mdqa.records import Document, DocumentScore, Opinion, RunResult, Stage
+from mdqa.scoring.losses import own_stages
 from mdqa.trace import ModelCall
-from ui.views.ledger import STATUS_WORDS, on_the_way, rank_of, right, signal_words
+from ui.views.ledger import STATUS_WORDS, rank_of, right, signal_words
 from ui.views.markup import DASH, badge, element, escape, number, plural, short, text
 
 STAGE = "assessment"
@@ -69,7 +70,7 @@ def score_table(run: RunResult, calls: Mapping[int, ModelCall]) -> str:
     stages = assessments(run)
     if not stages:
         return ""
-    selection = next((stage for stage in on_the_way(run.stages) if stage.name == "selection"), None)
+    selection = next((stage for stage in own_stages(run.stages) if stage.name == "selection"), None)
     used = _used(run, selection)
     intro = text("h3", "Scores by agent and document") + _failures(run, stages, calls) + _legend(run, stages)
     alone = read_alone(run)
@@ -89,7 +90,7 @@ def _used(run: RunResult, selection: Stage | None) -> tuple[str, str]:
     if selection is None:
         return ("", "")
     scored = [name for name, scores in selection.scores.items() if any(s.value is not None for s in scores.values())]
-    source = next((s.name for s in on_the_way(run.stages) if s.name == STAGE), "")
+    source = next((s.name for s in own_stages(run.stages) if s.name == STAGE), "")
     return (source, scored[0]) if scored else ("", "")
 
 

@@ -6,7 +6,8 @@ import textwrap
 from dataclasses import dataclass
 
 from mdqa.records import Document, RunResult, Stage
-from ui.views.ledger import STEERED, final_stage, on_the_way
+from mdqa.scoring.losses import own_stages
+from ui.views.ledger import STEERED, final_stage
 from ui.views.markup import count, details, element, empty, escape, short, table, text
 
 WIDTH = 730
@@ -26,7 +27,7 @@ class _Node:
 
 def evidence_flow(run: RunResult) -> str:
     """The picture (SVG, hover gives the reason) and the same as a table for those who cannot use it."""
-    run = run.model_copy(update={"stages": tuple(on_the_way(run.stages))})
+    run = run.model_copy(update={"stages": own_stages(run.stages)})
     if not run.stages:
         return empty("No stage has finished", "The picture appears as soon as the method has worked on documents.")
     steering = any(STEERED in stage.scores for stage in run.stages)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mdqa.records import ASIDE, Document, DocumentScore, Question, RunResult, Stage
 from mdqa.scoring.answers import best_subspan_em
+from mdqa.scoring.losses import own_stages
 
 STEERED = "steered"
 """The signal that is 1 for documents that attention was steered towards."""
@@ -24,14 +25,9 @@ class Fate:
     reached: bool
 
 
-def on_the_way(stages: Sequence[Stage]) -> list[Stage]:
-    """The stages that documents go through; those beside the way are left out (see ASIDE)."""
-    return [stage for stage in stages if stage.branch != ASIDE]
-
-
 def final_stage(stages: Sequence[Stage]) -> Stage | None:
     """The stage whose kept documents reached the answer: the last one on the way that worked on documents."""
-    with_documents = [stage for stage in on_the_way(stages) if stage.documents]
+    with_documents = [stage for stage in own_stages(stages) if stage.documents]
     return with_documents[-1] if with_documents else None
 
 

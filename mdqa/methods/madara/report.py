@@ -13,14 +13,14 @@ from typing import Any
 
 from mdqa.methods.madara.plans import PLANS
 from mdqa.records import Opinion, Question, RunResult
-from mdqa.scoring.answers import best_subspan_em, exact_match, f1
+from mdqa.scoring.answers import HEADLINE
 from mdqa.statistics.bootstrap import mean_interval
 from mdqa.statistics.holm import holm
 from mdqa.statistics.mcnemar import mcnemar
 
 Row = dict[str, Any]
 
-METRICS = {"em": exact_match, "sub_em": best_subspan_em, "f1": f1}
+SHOWN = ("em", "sub_em", "f1")
 BASELINE = "nf"
 FAMILIES = {"scoring": ("three_agent", "cot", "sda", "sda_cot", "atf")}
 """Tests that are corrected together, as in appendix G.3; all others are the family ``isolation``."""
@@ -88,7 +88,7 @@ def _scores(answers: Sequence[Sequence[str]], items: Sequence[Outcomes]) -> Row:
                 ]
             )
         )
-        for name, function in METRICS.items()
+        for name, function in HEADLINE.items()
     }
 
 
@@ -96,7 +96,7 @@ def _losses(key: str, items: Sequence[Outcomes], metric: str) -> Row:
     counts = {"right": 0, "selection": 0, "extraction": 0, "vote": 0}
     for item in items:
         opinion, accepted = item.treatments[key], item.question.answers
-        right = METRICS[metric]
+        right = HEADLINE[metric]
         if right(opinion.answer, accepted):
             place = "right"
         elif any(right(item.readings[document], accepted) for document in opinion.documents):
@@ -116,7 +116,7 @@ def _compare(rows: Sequence[Row], items: Sequence[Outcomes], metric: str) -> Non
         both = [item for item in items if {row["treatment"], BASELINE} <= set(item.treatments)]
         if row["treatment"] == BASELINE or not both:
             continue
-        right = METRICS[metric]
+        right = HEADLINE[metric]
         mine, theirs = (
             [float(right(item.treatments[key].answer, item.question.answers) > 0) for item in both]
             for key in (row["treatment"], BASELINE)
@@ -158,7 +158,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row["title"],
         str(row["n"]),
-        *("{mean:.1f} ({low:.1f}-{high:.1f})".format(**{k: 100 * v for k, v in row[m].items()}) for m in METRICS),
+        *("{mean:.1f} ({low:.1f}-{high:.1f})".format(**{k: 100 * v for k, v in row[m].items()}) for m in SHOWN),
         f"{test['b']} : {test['c']}" if test else "",
         f"{test['p']:.3g}" if test else "",
         f"{test['p_holm']:.3g}" if test else "",

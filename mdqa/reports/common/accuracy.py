@@ -10,7 +10,6 @@ from mdqa.benchmarks.placing import source_id
 from mdqa.comparison.numbers import rows as compared
 from mdqa.comparison.observations import Observer, Series
 from mdqa.records import RunResult
-from mdqa.reporting import METRICS
 from mdqa.reports.base import Chart, Column, Report, Row, joined
 from mdqa.reports.common.answers import (
     BESIDE,
@@ -26,6 +25,7 @@ from mdqa.reports.common.answers import (
 )
 from mdqa.reports.grouping import Group, groups, left_out, older
 from mdqa.result_lines import Group as Named
+from mdqa.scoring.answers import HEADLINE
 
 NEEDS = (
     "finished runs over questions with accepted answers, of several methods on the same questions; make them with: "
@@ -97,7 +97,7 @@ def _series(group: Group, observers: dict[Hashable, Observer], names: Mapping[Ha
 
 def _row(group: Group, found: Mapping[str, Any]) -> Row:
     row: Row = {"group": place_of(group), "variant": titled(group)}
-    for metric in METRICS:
+    for metric in HEADLINE:
         row |= _interval(metric, found[metric])
     change, test, effect = (found.get(name, {}).get(METRIC) for name in ("difference", "tests", "effect"))
     row |= {**_interval(f"{METRIC}_change", change), **_interval("effect", effect)}

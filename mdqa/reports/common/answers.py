@@ -8,9 +8,10 @@ from functools import cached_property
 
 from mdqa.benchmarks.placing import read_suffix, source_id
 from mdqa.records import RunResult
-from mdqa.reporting import METRICS, changed_options
+from mdqa.reporting import changed_options
 from mdqa.reports.base import Column, Row, change, mean
 from mdqa.reports.grouping import Group
+from mdqa.scoring.answers import HEADLINE
 from mdqa.statistics.holm import holm
 from mdqa.statistics.mcnemar import mcnemar
 
@@ -38,7 +39,7 @@ class Given:
     @cached_property
     def scores(self) -> Mapping[str, float]:
         """The answer's value by metric."""
-        return {name: metric(self.answer, self.run.question.answers) for name, metric in METRICS.items()}
+        return {name: metric(self.answer, self.run.question.answers) for name, metric in HEADLINE.items()}
 
     @cached_property
     def source(self) -> str:
@@ -94,7 +95,7 @@ def _placed(same: Sequence[Group]) -> tuple[int, int]:
     return (found[1].documents or 0, found[1].position or 0) if found else (0, 0)
 
 
-def measured(answers: Answers, metrics: Iterable[str] = METRICS) -> Row:
+def measured(answers: Answers, metrics: Iterable[str] = HEADLINE) -> Row:
     """The mean of every metric with its interval, and ``n``, the number of answers."""
     given = list(answers.values())
     names = [one.source for one in given]

@@ -144,7 +144,7 @@ def _read(run: RunResult) -> tuple[str, ...] | None:
 
 
 def _last(run: RunResult) -> tuple[str, ...] | None:
-    own = own_stages(run)
+    own = own_stages(run.stages)
     return own[-1].kept if own else None
 
 
