@@ -43,6 +43,7 @@ COMMANDS = (
     "models",
     "profiles",
     "export",
+    "store",
 )
 """The commands in the order of ``--help``. Each is a module of :mod:`mdqa.commands` with ``add`` and ``run``."""
 

@@ -1,0 +1,60 @@
+"""Keep the results of answer and evaluate in the database, where the page shows them: History, Reports, queues.
+
+A run that is in the database already is left as it is, so the command can be given again after more questions were
+answered. Result lines hold no prompts and no full attention maps; the page says so where it would show them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mdqa.benchmarks.placing import Placeable
+from mdqa.commands.database import opened, storage_module
+from mdqa.commands.options import add_database_argument, questions_in
+from mdqa.commands.results import input_digest
+from mdqa.records import RunResult
+from mdqa.registry import READERS
+from mdqa.result_lines import lines_of, results_in
+from mdqa.scoring.answers import best_subspan_em
+from mdqa.settings import Settings
+
+UNFINISHED = ("running", "interrupted")
+"""What a row says that an earlier, killed call of this command began."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("--results", type=Path, required=True, metavar="FILE", help="a file of answer or evaluate")
+    parser.add_argument("--input", type=Path, required=True, metavar="FILE", help="the questions that were answered")
+    parser.add_argument("--format", default="auto", choices=("auto", *READERS), help="the format of --input")
+    add_database_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Store every run of the file; InputError for a line that is none before any later one is stored."""
+    questions = Placeable(questions_in(args.input, args.format, "all", None))
+    database = args.db or Settings.from_environment().database
+    unknown = storage_module("runs").UnknownRun
+    new = there = 0
+    with opened(database) as store:
+        for _, result in results_in(lines_of(args.results), questions, input_digest, file=str(args.results)):
+            try:
+                if store.runs.row(result.id).status not in UNFINISHED:
+                    there += 1
+                    continue
+            except unknown:
+                store.runs.begin(result)
+            store.runs.finish(result, correct=_correct(result))
+            new += 1
+    kept = f", {there} were there already" if there else ""
+    print(f"{new} runs are in {database} now{kept}", file=sys.stderr)
+    return 0
+
+
+def _correct(result: RunResult) -> bool | None:
+    """As the page judges: an accepted answer stands in it; None where nobody knows."""
+    if result.status != "ok" or not result.question.answers:
+        return None
+    return best_subspan_em(result.answer, result.question.answers) > 0
