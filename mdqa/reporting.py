@@ -16,6 +16,7 @@ from mdqa.records import RunResult, Stage
 from mdqa.registry import METHODS, method_class
 from mdqa.scoring.answers import HEADLINE
 from mdqa.scoring.evidence import StageEvidence, stage_evidence
+from mdqa.scoring.losses import own_stages
 from mdqa.statistics.bootstrap import mean_interval, paired_difference
 from mdqa.statistics.holm import holm
 from mdqa.statistics.mcnemar import mcnemar
@@ -117,9 +118,9 @@ def _interval(values: Sequence[float]) -> dict[str, float | int] | None:
 
 
 def named_stages(result: RunResult) -> Iterator[tuple[str, Stage]]:
-    """A run's stages with what makes each of them one and the same in all runs: name, branch and repetition."""
+    """The stages that led to the answer, with what makes each the same in all runs: name, branch and repetition."""
     seen: dict[str, int] = {}
-    for stage in result.stages:
+    for stage in own_stages(result.stages):
         name = f"{stage.name} ({stage.branch})" if stage.branch else stage.name
         seen[name] = seen.get(name, 0) + 1
         yield f"{name} #{seen[name]}" if seen[name] > 1 else name, stage

@@ -10,7 +10,7 @@ import pytest
 
 from mdqa.commands.results import input_digest
 from mdqa.errors import InputError
-from mdqa.records import Cost, Document, Question, RunResult, Stage
+from mdqa.records import ASIDE, Cost, Document, Question, RunResult, Stage
 from mdqa.registry import method_class
 from mdqa.reporting import difference, report, reports, table
 from mdqa.result_lines import read_lines
@@ -116,6 +116,11 @@ def test_stages_are_told_apart_by_branch_and_place() -> None:
         "filtering #2": (1, 2.0),
         "answer": (1, 1.0),
     }
+
+
+def test_what_was_carried_out_beside_the_way_is_no_stage_of_it() -> None:
+    stages = [stage("a"), stage("a", "b", name="ablations", branch=ASIDE)]
+    assert set(report("f", [result(stages=stages)])["stages"]) == {"filtering"}
 
 
 def test_only_what_differs_from_the_defaults_is_shown() -> None:

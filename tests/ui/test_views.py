@@ -262,6 +262,11 @@ def test_hostile_text_is_shown_and_not_dropped() -> None:
     assert EVIL in assert_harmless(prompt_list([hostile_call()])).text
 
 
+def test_prompts_that_were_not_kept_are_told_from_none() -> None:
+    assert "No model calls" in prompt_list(())
+    assert "30 calls came with a result file" in prompt_list((), made=30)
+
+
 def test_plotly_labels_carry_no_markup() -> None:
     run = hostile_run()
     attention = hostile_map(run)

@@ -182,6 +182,8 @@ def _no_maps(view: View) -> str:
         return "The run is still working."
     if view.run.backend and view.run.backend not in ("hf", "scripted"):
         return f"The backend {view.run.backend} does not show attention; choose a model that runs through transformers."
+    if view.run.attention_summary:
+        return "They were not kept: this run came with a result file of the command line, which holds their means only."
     return f"{view.title} did not look at attention in this run."
 
 
@@ -191,7 +193,7 @@ def _prompt_pages(view: View) -> list[Any]:
     numbers = {document.id: i for i, document in enumerate(view.run.question.documents, 1)}
     return [
         gr.Dropdown(choices=choices, value=0, visible=len(choices) > 1),
-        prompt_list(view.calls, 0, numbers),
+        prompt_list(view.calls, 0, numbers, made=view.run.cost.llm_calls),
     ]
 
 

@@ -12,8 +12,18 @@ PAGE = 40
 MAX_SHOWN = 60_000
 
 
-def prompt_list(calls: Sequence[ModelCall], first: int = 0, numbers: dict[str, int] | None = None) -> str:
-    """One page of calls from index ``first``; ``numbers`` gives the number of each document as it was given."""
+def prompt_list(
+    calls: Sequence[ModelCall], first: int = 0, numbers: dict[str, int] | None = None, *, made: int = 0
+) -> str:
+    """One page of calls from index ``first``; ``numbers`` gives the number of each document as it was given.
+
+    ``made``: how many calls the run made, so that those that were not kept can be told from none.
+    """
+    if not calls and made:
+        return empty(
+            "The prompts of this run are not here",
+            f"Its {plural(made, 'call')} came with a result file of the command line, which holds no prompts.",
+        )
     if not calls:
         return empty("No model calls", "Each call of the model is listed here with its exact prompt and output.")
     shown = calls[first : first + PAGE]
