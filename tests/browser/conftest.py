@@ -26,7 +26,13 @@ FLAGS = (
 )
 START_SECONDS = 180
 
-LEAVING = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
+LEAVING = (
+    "AbortError: signal is aborted",
+    "Unexpected error Connection errored out",
+    "Unexpected error 404: Not Found",  # the stream of a session that the server has closed in that moment
+    "Failed to load resource: net::ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "TypeError: network error",
+)
 """What Gradio's own script logs when a page is left while its event stream is open; it says nothing about ours."""
 
 

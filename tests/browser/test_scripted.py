@@ -256,10 +256,19 @@ def test_what_is_missing_is_said_and_nothing_runs(page: Page, scripted_server: S
     expect(page.locator("#mdqa-run")).to_be_enabled()
 
 
-def test_an_address_without_a_run_says_so(page: Page, scripted_server: Server) -> None:
-    for name in ("0123456789abcdef", "../../x", "<script>alert(1)</script>", ",,", "a" * 3000):
-        steps.open_page(page, f"{scripted_server.url}/?run={name}")
-        expect(page.locator("#mdqa-live .mdqa-message.bad")).to_contain_text("There is no run", timeout=10_000)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("0123456789abcdef", id="unknown"),
+        pytest.param("../../x", id="path"),
+        pytest.param("<script>alert(1)</script>", id="markup"),
+        pytest.param(",,", id="commas"),
+        pytest.param("a" * 3000, id="long"),
+    ],
+)
+def test_an_address_without_a_run_says_so(page: Page, scripted_server: Server, name: str) -> None:
+    steps.open_page(page, f"{scripted_server.url}/?run={name}")
+    expect(page.locator("#mdqa-live .mdqa-message.bad")).to_contain_text("There is no run", timeout=10_000)
 
 
 def test_the_keyboard_alone_is_enough(page: Page, scripted_server: Server) -> None:
