@@ -186,7 +186,7 @@ def _p_value(p: float) -> str:
 
 def _left_out(rows: Iterable[Report]) -> list[str]:
     notes = [
-        f"{_printable(row['file'])}: {row[count]} questions without {what}, left out of {of}"
+        f"{printable(row['file'])}: {row[count]} questions without {what}, left out of {of}"
         for row in rows
         for count, what, of in (
             ("without_answers", "accepted answers", "the answer metrics"),
@@ -214,7 +214,7 @@ def _number(value: float | None, digits: int) -> str:
 
 def _aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Columns as wide as their widest cell: names to the left, from the first that holds numbers on to the right."""
-    cells = [[_printable(cell) for cell in row] for row in (header, *rows)]
+    cells = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     names = next(i for i, title in enumerate(header) if title in ("n", "common"))
     return "\n".join(
@@ -226,6 +226,6 @@ def _aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Text from a file as what no terminal takes for a command."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -13,7 +13,6 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlite_utils import Database
@@ -21,7 +20,7 @@ from sqlite_utils import Database
 from mdqa.errors import StorageError
 from mdqa.records import Question
 from storage.documents import question_key, stored_key
-from storage.encoding import clean_text, to_json, unpack
+from storage.encoding import clean_text, now, to_json, unpack
 from storage.runs import UnknownRun
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class AnnotationStore:
                 return known[0]
             if not db.execute("select 1 from runs where id = ?", [row[2]]).fetchone():
                 raise UnknownRun(f"there is no run {run_id!r} in {self._store.path}; it may have been deleted")
-            created = datetime.now(UTC).isoformat(timespec="milliseconds")
+            created = now()
             cursor = db.execute(
                 "insert into annotations (token, annotator, run, kind, value, created) values (?, ?, ?, ?, ?, ?)",
                 [*row, created],

@@ -6,6 +6,7 @@ import json
 import math
 import zlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel
@@ -15,6 +16,11 @@ from mdqa.errors import StorageError
 
 COMPRESS_FROM = 4096
 """JSON texts of at least this many characters are stored compressed (a trace repeats the documents per prompt)."""
+
+
+def now() -> str:
+    """This moment as UTC with milliseconds, so that texts sort as times."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def clean_text(text: str) -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlite_utils import Database
 
 from mdqa.errors import StorageError
-from storage.encoding import clean_text
+from storage.encoding import clean_text, now
 from storage.runs import UnknownRun
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class QueueStore:
         wanted, about = queue_name(name), _short_note(note)
         with self._store.write() as db:
             made = "insert into queues (name, note, created) values (?, ?, ?) on conflict do nothing"
-            return db.execute(made, [wanted, about, _now()]).rowcount > 0
+            return db.execute(made, [wanted, about, now()]).rowcount > 0
 
     def send(self, run_id: str, queue: str, who: str, note: str = "") -> bool:
         """Put a run into a queue, which is made if need be; True when it is new there and safe on disk.
@@ -96,12 +95,14 @@ class QueueStore:
         with self._store.write() as db:
             if not db.execute("select 1 from runs where id = ?", [run]).fetchone():
                 raise UnknownRun(f"there is no run {run_id!r} in {self._store.path}; it may have been deleted")
-            now = _now()
-            db.execute("insert into queues (name, note, created) values (?, '', ?) on conflict do nothing", [name, now])
+            moment = now()
+            db.execute(
+                "insert into queues (name, note, created) values (?, '', ?) on conflict do nothing", [name, moment]
+            )
             (number,) = db.execute("select id from queues where name = ?", [name]).fetchone()
             db.execute("insert into queue_items (queue, run) values (?, ?) on conflict do nothing", [number, run])
             (item,) = db.execute("select id from queue_items where queue = ? and run = ?", [number, run]).fetchone()
-            return _enter(db, item, present=True, who=person, note=about, now=now)
+            return _enter(db, item, present=True, who=person, note=about, now=moment)
 
     def remove(self, run_id: str, queue: str, who: str, note: str = "") -> bool:
         """Take a run out of a queue, as a further entry of the log; False if it is not in it.
@@ -114,7 +115,7 @@ class QueueStore:
         with self._store.write() as db:
             wanted = [_require(db, queue), clean_text(run_id)]
             found = db.execute("select id from queue_items where queue = ? and run = ?", wanted).fetchone()
-            return bool(found) and _enter(db, found[0], present=False, who=person, note=about, now=_now())
+            return bool(found) and _enter(db, found[0], present=False, who=person, note=about, now=now())
 
     def queues(self) -> list[Queue]:
         """All queues by name, those without items too."""
@@ -222,7 +223,3 @@ def _items(db: Database, where: str, values: list[Any]) -> list[QueueItem]:
         values,
     )
     return [QueueItem(**row) for row in rows]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

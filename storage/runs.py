@@ -21,7 +21,7 @@ from mdqa.records import AttentionMap, RunResult, RunStatus
 from mdqa.trace import SCREEN_ONLY, AttentionCaptured, BaseEvent, Event, ModelCall, RunFinished, read_event
 from storage.arrays import load_maps, map_row, store_map, store_missing_maps
 from storage.documents import drop_unused, load_question, store_question
-from storage.encoding import clean_text, pack, to_json, unpack
+from storage.encoding import clean_text, now, pack, to_json, unpack
 from storage.owners import Owner
 from storage.people import drop_left, left_on
 from storage.progress import so_far
@@ -102,7 +102,7 @@ class RunStore:
                 {
                     "id": clean_text(result.id),
                     "created": _utc(result.created),
-                    "updated": _now(),
+                    "updated": now(),
                     "method": clean_text(result.method),
                     "model": clean_text(result.model),
                     "status": "running",
@@ -149,13 +149,13 @@ class RunStore:
         rows = [map_row(attention_map) for attention_map in maps]
         with self._store.write() as db:
             self._require(db, result.id)
-            now = _now()
+            done = now()
             db.execute(
                 "update runs set updated = ?, finished = ?, status = ?, answer = ?, correct = ?, seconds = ?, "
                 "llm_calls = ?, record = ? where id = ?",
                 [
-                    now,
-                    now,
+                    done,
+                    done,
                     result.status,
                     clean_text(result.answer),
                     correct,
@@ -234,7 +234,7 @@ class RunStore:
         for host, pid, started, updated in owners:
             alive = Owner(host, pid, started).alive()
             if alive is False or (alive is None and updated < limit):
-                dead.append((_now(), host, pid, started))
+                dead.append((now(), host, pid, started))
         if not dead:
             return 0
         with self._store.write() as db:
@@ -315,7 +315,7 @@ def _note(db: Database, run_id: str, event: BaseEvent) -> bool:
     """Bring the row of an unfinished run up to date with an event; False if there is no such row."""
     calls = event.cost.llm_calls if isinstance(event, ModelCall) else 0
     sql = "update runs set updated = ?, seconds = max(seconds, ?), llm_calls = llm_calls + ?"
-    values: list[Any] = [_now(), event.at, calls]
+    values: list[Any] = [now(), event.at, calls]
     if isinstance(event, RunFinished):
         # Should the process die before finish(), the run is still known to have ended well.
         sql += ", status = ?, answer = ?"
@@ -333,10 +333,6 @@ def _events(db: Database, run_id: str) -> list[Event]:
 
 def _row(row: dict[str, Any]) -> RunRow:
     return RunRow(**row | {"correct": None if row["correct"] is None else bool(row["correct"])})
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _utc(text: str) -> str:

@@ -17,7 +17,7 @@ from mdqa.commands.results import input_digest
 from mdqa.records import RunResult
 from mdqa.registry import READERS
 from mdqa.result_lines import lines_of, results_in
-from mdqa.scoring.answers import best_subspan_em
+from mdqa.scoring.answers import says_an_answer
 from mdqa.settings import Settings
 
 UNFINISHED = ("running", "interrupted")
@@ -55,6 +55,4 @@ def run(args: argparse.Namespace) -> int:
 
 def _correct(result: RunResult) -> bool | None:
     """As the page judges: an accepted answer stands in it; None where nobody knows."""
-    if result.status != "ok" or not result.question.answers:
-        return None
-    return best_subspan_em(result.answer, result.question.answers) > 0
+    return says_an_answer(result.answer, result.question.answers) if result.status == "ok" else None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mdqa.comparison.numbers import TESTED
+from mdqa.reporting import printable
 from mdqa.scoring.answers import HEADLINE
 
 TITLES: Mapping[str, str] = {"em": "EM", "sub_em": "SubEM", "f1": "F1"}
@@ -179,9 +180,4 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _escaped(text: str) -> str:
     """Text that stays text and in its cell: no line break, control character, bar or HTML."""
     flat = " ".join(text.split())
-    return (
-        "".join(c if c.isprintable() else ascii(c)[1:-1] for c in flat)
-        .replace("\\", "\\\\")
-        .replace("|", "\\|")
-        .replace("<", "&lt;")
-    )
+    return printable(flat).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -248,6 +248,11 @@ def _hotpotqa(prediction: str, answer: str) -> tuple[float, float, float]:
     return _overlap(left.split(), right.split())
 
 
+def says_an_answer(prediction: str, answers: Sequence[str]) -> bool | None:
+    """Whether an accepted answer stands in the prediction (SubEM); None where none is known."""
+    return best_subspan_em(prediction, answers) > 0 if answers else None
+
+
 HEADLINE: Mapping[str, AnswerMetric] = MappingProxyType({"sub_em": best_subspan_em, "f1": f1, "em": exact_match})
 """The metrics that every report has, all in [0, 1]; SubEM and F1 are those of CAFE, section 5.1."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mdqa.records import ASIDE, Document, DocumentScore, Question, RunResult, Stage
-from mdqa.scoring.answers import best_subspan_em
+from mdqa.scoring.answers import says_an_answer
 from mdqa.scoring.losses import own_stages
 
 STEERED = "steered"
@@ -80,7 +80,7 @@ def rank_of(scores: Mapping[str, DocumentScore], document_id: str) -> int | None
 
 def right(answer: str, question: Question) -> bool | None:
     """Whether an answer contains an expected one, as the page judges a run's; None where none is known."""
-    return best_subspan_em(answer, question.answers) > 0 if question.answers else None
+    return says_an_answer(answer, question.answers)
 
 
 def duplicates(documents: Sequence[Document]) -> dict[str, int]:
