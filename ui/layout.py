@@ -53,6 +53,12 @@ def appearance() -> dict[str, Any]:
     folder = files("ui")
     return {
         "theme": theme(),
-        "css": (folder / "style.css").read_text(encoding="utf-8"),
+        "css": style_sheet(),
         "js": (folder / "page.js").read_text(encoding="utf-8"),
     }
+
+
+def style_sheet() -> str:
+    """``ui/styles/base.css`` with colours and what all pages share, then the sheet of each part of the page."""
+    sheets = {sheet.name: sheet.read_text(encoding="utf-8") for sheet in (files("ui") / "styles").iterdir()}
+    return "\n".join([sheets.pop("base.css"), *(sheets[name] for name in sorted(sheets))])

@@ -1,4 +1,4 @@
-"""The Gradio theme: neutral greys with one teal accent, set once for light and dark. The rest is in ``style.css``."""
+"""The Gradio theme: neutral greys with one teal accent, set once for light and dark. The rest is in ``styles``."""
 
 from __future__ import annotations
 

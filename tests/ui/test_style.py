@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-CSS = (Path(__file__).parents[2] / "ui" / "style.css").read_text(encoding="utf-8")
+from ui.layout import style_sheet
+
+CSS = style_sheet()
 
 PAIRS = [
     (text, ground)
