@@ -6,16 +6,18 @@ import sys
 
 from mdqa.errors import MdqaError
 from ui.context import open_context
-from ui.launching import check_address, launch_options, read_settings, start_log, stop_on_terminate
+from ui.launching import check_address, check_people, launch_options, read_settings, stop_on_terminate
 from ui.layout import appearance, build_ui
+from ui.logs import start_log
 
 
 def main() -> int:
     """Serve until the program is stopped; 2 for settings that cannot be used."""
-    start_log()
     stop_on_terminate()
     try:
         settings = read_settings()
+        start_log(settings.log_level)
+        check_people(settings)
         check_address(settings)
         context = open_context(settings)
     except MdqaError as problem:

@@ -32,6 +32,7 @@ COMMANDS = (
     "evaluate",
     "calibrate",
     "masking",
+    "study",
     "heads",
     "score",
     "diagnose",
@@ -44,6 +45,12 @@ COMMANDS = (
     "profiles",
     "export",
     "store",
+    "backup",
+    "restore",
+    "users",
+    "doctor",
+    "labels",
+    "import-labels",
 )
 """The commands in the order of ``--help``. Each is a module of :mod:`mdqa.commands` with ``add`` and ``run``."""
 
@@ -63,7 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m mdqa", description="Answer questions from many documents and see why.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for name in COMMANDS:
-        module = import_module(f"mdqa.commands.{name}")
+        module = import_module(f"mdqa.commands.{name.replace('-', '_')}")
         summary = str(module.__doc__).strip().splitlines()[0]
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -14,8 +14,9 @@ from pydantic import ValidationError, create_model
 from mdqa.errors import ProfileError
 from mdqa.methods.base import MethodConfig
 from mdqa.records import Profile, Question
+from mdqa.registry import method_class
 
-GIVEN = ("name", "seed", "cancel", "progress", "passes", "held_out", "verdicts")
+GIVEN = ("name", "seed", "cancel", "progress", "passes", "held_out", "before", "verdicts")
 """Keyword arguments of a calibration that whoever calls it gives; the others are its options."""
 
 JUDGED_RUNS: Mapping[str, Mapping[str, str]] = {"madara": {"method": "madara", "treatment": "nf"}}
@@ -40,6 +41,7 @@ def find_profile(method: str, model: str, name: str = "", more: Sequence[Profile
     """
     known = [*more, *builtin_profiles()]
     if not name:
+        model = method_class(method).profiled(model)
         return next((p for p in known if p.method == method and p.model == model), None)
     for profile in known:
         if profile.name == name and profile.method == method:

@@ -27,6 +27,10 @@ class ModelError(MdqaError):
     """A model that cannot be fetched, loaded or used for what was asked."""
 
 
+class OutOfMemory(ModelError):
+    """The device has too little memory for what was computed at once."""
+
+
 class CapabilityError(ModelError):
     """The chosen backend cannot do what the method needs (for example attention with an HTTP server)."""
 

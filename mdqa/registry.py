@@ -27,6 +27,8 @@ METHODS: Mapping[str, str] = MappingProxyType(
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "hf": "mdqa.backends.hf:TransformersBackend",
+        "vllm": "mdqa.backends.vllm:VLLMBackend",
+        "openai": "mdqa.backends.openai:OpenAIBackend",
         "scripted": "mdqa.backends.scripted:ScriptedBackend",
     }
 )
@@ -73,6 +75,7 @@ BENCHES: Mapping[str, str] = MappingProxyType(
         "cafe": "mdqa.performance.cafe:bench",
         "madara": "mdqa.performance.madara:bench",
         "duquad": "mdqa.performance.duquad:bench",
+        "annotate": "mdqa.performance.annotating:bench",
     }
 )
 

@@ -6,13 +6,23 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from mdqa.errors import ConfigError
+from mdqa.users import ROLES, Role
+
+SignIn = Literal["", "password", "huggingface"]
+OF_THE_HOST = {"variable": False}
+"""Marks fields that are read from variables of the host: a Space's SYSTEM and OAUTH_CLIENT_ID."""
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where things are and what is used by default. Every field has a variable of the same name, MDQA_<NAME>."""
+    """Where things are and what is used by default.
+
+    Every field has a variable of the same name, MDQA_<NAME>, except those that a host says (:data:`OF_THE_HOST`).
+    """
 
     model: str = ""
     device: str = "auto"
@@ -22,11 +32,28 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 7860
     user: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
+    users: Path | None = None  # the file of those who may sign in beside ``user``: see mdqa.users
+    admins: tuple[str, ...] = ()  # names of Hugging Face accounts, where people sign in with these
+    analysts: tuple[str, ...] = ()
+    open_role: Role | None = None  # the role of other Hugging Face accounts; None: they are refused
+    space: bool = field(default=False, metadata=OF_THE_HOST)  # a Hugging Face Space
+    oauth: bool = field(default=False, metadata=OF_THE_HOST)  # ... whose people sign in with their accounts there
+    log_level: str = "INFO"
     api_key: str = field(default="", repr=False)  # for servers that a person names on the command line
+    models: tuple[str, ...] = ()  # more models that the page offers, servers among them
+    vllm_python: str = ""  # the interpreter that has vLLM
+    vllm_args: str = ""  # more options of its server
     max_documents: int = 200
     max_characters: int = 2_000_000
     queue: int = 32
+
+    @property
+    def sign_in(self) -> SignIn:
+        """How people sign in; empty where they need not."""
+        if (self.user and self.password) or self.users is not None:
+            return "password"
+        return "huggingface" if self.oauth else ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -34,6 +61,9 @@ class Settings:
         env = os.environ if environment is None else environment
         data = Path(env.get("XDG_DATA_HOME") or "~/.local/share") / "mdqa"
         cache = Path(env.get("XDG_CACHE_HOME") or "~/.cache") / "mdqa"
+        if bool(env.get("MDQA_USER")) is not bool(env.get("MDQA_PASSWORD")):
+            raise ConfigError("MDQA_USER and MDQA_PASSWORD go together; set both or neither")
+        space = env.get("SYSTEM") == "spaces"
         return cls(
             model=env.get("MDQA_MODEL", ""),
             device=env.get("MDQA_DEVICE", "auto"),
@@ -44,11 +74,40 @@ class Settings:
             port=_integer(env, "MDQA_PORT", cls.port, 1, 65535),
             user=env.get("MDQA_USER", ""),
             password=env.get("MDQA_PASSWORD", ""),
+            users=_path(env, "MDQA_USERS", Path()) if env.get("MDQA_USERS") else None,
+            admins=_names(env, "MDQA_ADMINS"),
+            analysts=_names(env, "MDQA_ANALYSTS"),
+            open_role=_role(env, "MDQA_OPEN_ROLE"),
+            space=space,
+            # Without the secret, the cookies of Gradio's session could be forged.
+            oauth=space and bool(env.get("OAUTH_CLIENT_ID") and env.get("OAUTH_CLIENT_SECRET")),
+            log_level=_one_of(env, "MDQA_LOG_LEVEL", cls.log_level, LOG_LEVELS),
             api_key=env.get("MDQA_API_KEY", "").strip(),
+            models=_names(env, "MDQA_MODELS"),
+            vllm_python=env.get("MDQA_VLLM_PYTHON", ""),
+            vllm_args=env.get("MDQA_VLLM_ARGS", ""),
             max_documents=_integer(env, "MDQA_MAX_DOCUMENTS", cls.max_documents, 1, 10_000),
             max_characters=_integer(env, "MDQA_MAX_CHARACTERS", cls.max_characters, 1_000, 1_000_000_000),
             queue=_integer(env, "MDQA_QUEUE", cls.queue, 1, 10_000),
         )
+
+
+def _names(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in env.get(name, "").split(",") if part.strip()))
+
+
+def _one_of(env: Mapping[str, str], name: str, default: str, known: tuple[str, ...]) -> str:
+    value = env.get(name) or default
+    if value.upper() not in known:
+        raise ConfigError(f"{name}={value!r} is not one of {', '.join(known)}")
+    return value.upper()
+
+
+def _role(env: Mapping[str, str], name: str) -> Role | None:
+    value = env.get(name, "").strip()
+    if value and value not in ROLES[:2]:  # admins are named one by one
+        raise ConfigError(f"{name}={value!r} is not one of {', '.join(ROLES[:2])}; leave it out to refuse strangers")
+    return value if value else None
 
 
 def _path(env: Mapping[str, str], name: str, default: Path) -> Path:

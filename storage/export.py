@@ -65,7 +65,7 @@ def export(
         raise ConfigError(f"unknown export format {format!r}; there is: jsonl, csv, sqlite")
     if not isinstance(output, Path):
         return writers[format](store, output, filters)
-    with _replacing(store, output) as path, path.open("w", encoding="utf-8", newline="") as stream:
+    with replacing(store.path, output) as path, path.open("w", encoding="utf-8", newline="") as stream:
         return writers[format](store, stream, filters)
 
 
@@ -186,7 +186,7 @@ def _snapshot(store: Store, output: Path | TextIO, filters: RunFilter | None) ->
         raise ConfigError("a sqlite snapshot needs a file to go to; give --output a path")
     if filters not in (None, RunFilter()):
         raise ConfigError("a sqlite snapshot holds all runs and takes no filter; choose jsonl or csv")
-    with _replacing(store, output) as path:
+    with replacing(store.path, output) as path:
         # A connection of its own: from one in the middle of a write, the backup would wait for ever.
         source, copy = sqlite3.connect(store.path), sqlite3.connect(path)
         try:
@@ -200,10 +200,13 @@ def _snapshot(store: Store, output: Path | TextIO, filters: RunFilter | None) ->
 
 
 @contextmanager
-def _replacing(store: Store, output: Path) -> Iterator[Path]:
-    """A path beside ``output`` that takes its place when the block ends, and is removed when it raises."""
+def replacing(database: Path, output: Path, *, place: bool = True) -> Iterator[Path]:
+    """A path beside ``output`` that takes its place when the block ends, and is removed when it raises.
+
+    Without ``place`` the block itself puts it there. ``database``: the file that must not be written over.
+    """
     output = output.expanduser().absolute()
-    if output.resolve() == store.path.resolve():
+    if output.resolve() == database.resolve():
         raise ConfigError(f"{output} is the database itself; choose another file for the export")
     if output.is_dir():
         raise ConfigError(f"{output} is a folder; give the path of a file")
@@ -214,8 +217,9 @@ def _replacing(store: Store, output: Path) -> Iterator[Path]:
         output.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
-            part.replace(output)
+            if place:
+                part.replace(output)
         finally:
             part.unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as error:
-        raise StorageError(f"the export {output} cannot be written: {error}") from error
+        raise StorageError(f"{output} cannot be written: {error}") from error

@@ -77,7 +77,7 @@ class QueueStore:
 
     def make(self, name: str, note: str = "") -> bool:
         """Make a queue; False, and nothing changed, if it is there. ``note``: what it is for."""
-        wanted, about = queue_name(name), _short_note(note)
+        wanted, about = queue_name(name), short_note(note)
         with self._store.write() as db:
             made = "insert into queues (name, note, created) values (?, ?, ?) on conflict do nothing"
             return db.execute(made, [wanted, about, now()]).rowcount > 0
@@ -91,7 +91,7 @@ class QueueStore:
             UnknownRun: there is no such run.
             StorageError: the queue's name, the person's name or the note is empty or too long.
         """
-        name, person, about, run = queue_name(queue), _person(who), _short_note(note), clean_text(run_id)
+        name, person, about, run = queue_name(queue), person_name(who), short_note(note), clean_text(run_id)
         with self._store.write() as db:
             if not db.execute("select 1 from runs where id = ?", [run]).fetchone():
                 raise UnknownRun(f"there is no run {run_id!r} in {self._store.path}; it may have been deleted")
@@ -111,9 +111,9 @@ class QueueStore:
             UnknownQueue: there is no such queue.
             StorageError: the person's name or the note is empty or too long.
         """
-        person, about = _person(who), _short_note(note)
+        person, about = person_name(who), short_note(note)
         with self._store.write() as db:
-            wanted = [_require(db, queue), clean_text(run_id)]
+            wanted = [require_queue(db, queue), clean_text(run_id)]
             found = db.execute("select id from queue_items where queue = ? and run = ?", wanted).fetchone()
             return bool(found) and _enter(db, found[0], present=False, who=person, note=about, now=now())
 
@@ -122,7 +122,7 @@ class QueueStore:
         with self._store.read() as db:
             rows = db.query(
                 f"select queues.name, queues.note, queues.created, count(newest.id) as items from queues "
-                f"left join queue_items on queue_items.queue = queues.id left join {_NEWEST} and newest.present "
+                f"left join queue_items on queue_items.queue = queues.id left join {NEWEST} and newest.present "
                 "group by queues.id order by queues.name"
             )
             return [Queue(**row) for row in rows]
@@ -134,7 +134,7 @@ class QueueStore:
             UnknownQueue: there is no such queue.
         """
         with self._store.read() as db:
-            values = [_require(db, queue), max(limit, 0), max(offset, 0)]
+            values = [require_queue(db, queue), max(limit, 0), max(offset, 0)]
             return _items(db, "queue_items.queue = ? order by queue_items.id limit ? offset ?", values)
 
     def of_run(self, run_id: str) -> list[QueueItem]:
@@ -158,7 +158,7 @@ class QueueStore:
             UnknownQueue: there is no such queue.
         """
         with self._store.read() as db:
-            where, values = ("queue_items.queue = ?", [_require(db, queue)]) if queue else ("true", [])
+            where, values = ("queue_items.queue = ?", [require_queue(db, queue)]) if queue else ("true", [])
             rows = db.query(
                 "select queue_log.id, item, queues.name as queue, run, present, who, queue_log.note, "
                 "queue_log.created from queue_log join queue_items on queue_items.id = item "
@@ -168,10 +168,8 @@ class QueueStore:
             return [QueueEntry(**row | {"present": bool(row["present"])}) for row in rows]
 
 
-_NEWEST = (
-    "queue_log as newest on newest.id = (select max(id) from queue_log as entry where entry.item = queue_items.id)"
-)
-"""Joins each item with the entry that counts."""
+NEWEST = "queue_log as newest on newest.id = (select max(id) from queue_log as entry where entry.item = queue_items.id)"
+"""Joins each of ``queue_items`` with the entry of the log that counts, as ``newest``."""
 
 
 def queue_name(name: str) -> str:
@@ -182,22 +180,24 @@ def queue_name(name: str) -> str:
     return found
 
 
-def _person(who: str) -> str:
+def person_name(who: str) -> str:
+    """The name of a person without blanks around it; StorageError if it is empty or too long."""
     name = clean_text(who).strip()
     if not 1 <= len(name) <= MAX_NAME:
         raise StorageError(f"the person's name has {len(name)} characters; it needs 1 to {MAX_NAME}")
     return name
 
 
-def _short_note(note: str) -> str:
+def short_note(note: str) -> str:
+    """A note without blanks around it; StorageError if it is too long."""
     text = clean_text(note).strip()
     if len(text) > MAX_NOTE:
         raise StorageError(f"the note has {len(text):,} characters; it may have {MAX_NOTE:,}")
     return text
 
 
-def _require(db: Database, queue: str) -> int:
-    """The queue's row."""
+def require_queue(db: Database, queue: str) -> int:
+    """The row id of a queue, inside a transaction; UnknownQueue names those that there are."""
     found = db.execute("select id from queues where name = ?", [queue_name(queue)]).fetchone()
     if found is None:
         known = ", ".join(repr(name) for (name,) in db.execute("select name from queues order by name limit 10"))
@@ -218,7 +218,7 @@ def _enter(db: Database, item: int, *, present: bool, who: str, note: str, now: 
 def _items(db: Database, where: str, values: list[Any]) -> list[QueueItem]:
     rows = db.query(
         "select queue_items.id, queues.name as queue, run, who as added_by, newest.note, newest.created "
-        f"from queue_items join queues on queues.id = queue_items.queue join {_NEWEST} "
+        f"from queue_items join queues on queues.id = queue_items.queue join {NEWEST} "
         f"where newest.present and {where}",
         values,
     )

@@ -9,19 +9,33 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from sqlite_utils import Database
 
 from mdqa.errors import StorageError
-from mdqa.records import AttentionMap, RunResult, RunStatus
+from mdqa.records import AttentionMap, RunResult
 from mdqa.trace import SCREEN_ONLY, AttentionCaptured, BaseEvent, Event, ModelCall, RunFinished, read_event
 from storage.arrays import load_maps, map_row, store_map, store_missing_maps
-from storage.documents import drop_unused, load_question, store_question
+from storage.documents import load_question, store_question
 from storage.encoding import clean_text, now, pack, to_json, unpack
+from storage.facets import FacetCounts, RunFacets, counted, write_facets
+from storage.listing import (
+    EVERY,
+    ROWS,
+    Order,
+    RunFilter,
+    RunRow,
+    chosen,
+    count_query,
+    group_query,
+    page_query,
+    read_row,
+    utc,
+)
+from storage.members import drop_run
 from storage.owners import Owner
 from storage.people import drop_left, left_on
 from storage.progress import so_far
@@ -29,15 +43,7 @@ from storage.progress import so_far
 if TYPE_CHECKING:
     from storage.store import Store
 
-Order = Literal["newest", "oldest", "slowest", "costliest"]
-"""How a list of runs is sorted: by time of creation, by wall time, by number of model calls."""
-
-_ORDERS = {
-    "newest": "runs.created desc, runs.id desc",
-    "oldest": "runs.created, runs.id",
-    "slowest": "runs.seconds desc, runs.created desc",
-    "costliest": "runs.llm_calls desc, runs.created desc",
-}
+__all__ = ["Order", "RunFilter", "RunRow", "RunStore", "UnknownRun"]
 
 SILENCE = timedelta(hours=6)
 """A run of another host (a container that was replaced) counts as dead when it recorded nothing for so long."""
@@ -48,38 +54,6 @@ _APART = {"question", "status", "answer"}
 
 class UnknownRun(StorageError):
     """There is no run with this id."""
-
-
-@dataclass(frozen=True)
-class RunFilter:
-    """Which runs: equal fields, ``text`` anywhere in question or answer, created in [``since``, ``until``).
-
-    Times without a zone are UTC. Upper and lower case of ``text`` are the same for ASCII letters only (SQLite's LIKE).
-    """
-
-    method: str = ""
-    model: str = ""
-    status: RunStatus | Literal[""] = ""
-    text: str = ""
-    since: datetime | None = None
-    until: datetime | None = None
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """A line of a list of runs. ``correct`` is None where the right answer is not known; ``documents`` counts them."""
-
-    id: str
-    created: str
-    method: str
-    model: str
-    status: RunStatus
-    question: str
-    answer: str
-    correct: bool | None
-    seconds: float
-    llm_calls: int
-    documents: int
 
 
 class RunStore:
@@ -101,7 +75,7 @@ class RunStore:
             db.table("runs").insert(
                 {
                     "id": clean_text(result.id),
-                    "created": _utc(result.created),
+                    "created": utc(result.created),
                     "updated": now(),
                     "method": clean_text(result.method),
                     "model": clean_text(result.model),
@@ -138,10 +112,12 @@ class RunStore:
         maps: Sequence[AttentionMap] = (),
         *,
         correct: bool | None = None,
+        facets: RunFacets | None = None,
     ) -> None:
         """Write the whole result in one transaction; maps that :meth:`record` stored already are not stored again.
 
-        ``correct``: whether the answer is right, None if nobody knows.
+        ``correct``: whether the answer is right, None if nobody knows. ``facets``: what the run is found by; without
+        them it is one of the runs that :meth:`unfaceted` names.
         """
         if result.status == "running":
             raise StorageError(f"run {result.id!r} cannot be finished with the status 'running'")
@@ -166,6 +142,8 @@ class RunStore:
                 ],
             )
             store_missing_maps(db, clean_text(result.id), rows)
+            if facets is not None:
+                write_facets(db, clean_text(result.id), facets)
 
     def get(self, run_id: str) -> RunResult:
         """The run with its question and documents: complete, or as far as it got."""
@@ -185,8 +163,7 @@ class RunStore:
     def row(self, run_id: str) -> RunRow:
         """The run as a line of a list."""
         with self._store.read() as db:
-            self._require(db, run_id)
-            return _row(next(iter(db.query(f"{_SELECT} where runs.id = ?", [clean_text(run_id)]))))
+            return _rows(db, [self._require(db, run_id)["id"]])[0]
 
     def events(self, run_id: str) -> builtins.list[Event]:
         """The run's trace in order; events about attention come without their arrays (see :meth:`maps`)."""
@@ -199,14 +176,39 @@ class RunStore:
             return load_maps(db, self._require(db, run_id)["id"])
 
     def count(self, filters: RunFilter | None = None) -> int:
-        """How many runs there are."""
-        where, values = _where(filters or RunFilter())
+        """How many runs match; without a filter how many there are, those of studies included."""
+        sql, values = count_query(filters or EVERY)
         with self._store.read() as db:
-            sql = f"select count(*) from runs cross join questions on questions.id = runs.question{where}"
             return int(db.execute(sql, values).fetchone()[0])
 
+    def facets(self, filters: RunFilter | None = None) -> FacetCounts:
+        """How many runs match, and how many would with another value of each facet."""
+        wanted = filters or EVERY
+        sql, values = group_query(wanted)
+        with self._store.read() as db:
+            return counted(list(db.query(sql, values)), chosen(wanted))
+
+    def set_facets(self, run_id: str, facets: RunFacets) -> None:
+        """Keep what a run is found by, worked out after its end."""
+        with self._store.write() as db:
+            write_facets(db, self._require(db, run_id)["id"], facets)
+
+    def unfaceted(self, version: int, limit: int = 50) -> builtins.list[str]:
+        """Up to ``limit`` ended runs whose facets are older than ``version`` or not there at all, oldest first."""
+        sql = "select run from run_facets where version < ? and status <> 'running' order by version, created limit ?"
+        with self._store.read() as db:
+            return [run_id for (run_id,) in db.execute(sql, [version, limit])]
+
+    def models(self) -> builtins.list[str]:
+        """The models of all runs, in alphabetical order."""
+        return self._distinct("model")
+
+    def benchmarks(self) -> builtins.list[str]:
+        """The benchmarks of all runs whose facets are known, in alphabetical order."""
+        return self._distinct("benchmark")
+
     def delete(self, run_id: str, *, labels: bool = False) -> None:
-        """Delete the run, its trace and maps, and the question and documents that only it used.
+        """Delete the run, its trace and maps, its studies, and the question and documents that only these used.
 
         Raises:
             StorageError: people labelled the run or put it into a queue, and ``labels`` does not say that this goes.
@@ -215,12 +217,11 @@ class RunStore:
             row = self._require(db, run_id)
             if not labels and (work := left_on(db, row["id"])):
                 raise StorageError(
-                    f"run {run_id!r} is not deleted: people left {work} on it, which would be lost; "
+                    f"run {run_id!r} is not deleted: people left {work} on it, which would go or lose its run; "
                     "export them first and then delete the run with all of it"
                 )
             drop_left(db, row["id"])
-            db.execute("delete from runs where id = ?", [row["id"]])
-            drop_unused(db, row["question"])
+            drop_run(db, row["id"], row["question"])
 
     def recover(self) -> int:
         """Mark runs whose process is gone as ``interrupted``; they keep what they had. Returns how many."""
@@ -250,16 +251,30 @@ class RunStore:
     def list(
         self, filters: RunFilter | None = None, limit: int = 50, offset: int = 0, order: Order = "newest"
     ) -> builtins.list[RunRow]:
-        """Up to ``limit`` runs from the ``offset``-th on. StorageError for an order that does not exist."""
-        sql, values = list_query(filters or RunFilter(), order)
-        with self._store.read() as db:
-            return [_row(row) for row in db.query(f"{sql} limit ? offset ?", [*values, max(limit, 0), max(offset, 0)])]
+        """Up to ``limit`` matching runs from the ``offset``-th on; without a filter of all, those of studies included.
 
-    def ids(self, filters: RunFilter | None = None) -> builtins.list[str]:
-        """The ids of all matching runs, oldest first."""
-        sql, values = list_query(filters or RunFilter(), "oldest", columns="runs.id")
+        StorageError for an order that does not exist.
+        """
+        sql, values = page_query(filters or EVERY, order)
         with self._store.read() as db:
-            return [run_id for (run_id,) in db.execute(sql, values)]
+            found = db.execute(f"{sql} limit ? offset ?", [*values, max(limit, 0), max(offset, 0)]).fetchall()
+            return _rows(db, [run_id for (run_id,) in found])
+
+    def ids(self, filters: RunFilter | None = None, limit: int = -1, order: Order = "oldest") -> builtins.list[str]:
+        """The ids of matching runs, at most ``limit`` (-1: all); without a filter of all, those of studies included."""
+        sql, values = page_query(filters or EVERY, order)
+        with self._store.read() as db:
+            return [run_id for (run_id,) in db.execute(f"{sql} limit ?", [*values, limit])]
+
+    def _distinct(self, column: str) -> builtins.list[str]:
+        """The values of a column, each found by one step in its index."""
+        sql = (
+            f"with recursive found(value) as (select min({column}) from run_facets where {column} > '' union all "
+            f"select (select min({column}) from run_facets where {column} > value) from found where value is not null) "
+            "select value from found where value is not null"
+        )
+        with self._store.read() as db:
+            return [value for (value,) in db.execute(sql)]
 
     def _require(self, db: Database, run_id: str) -> dict[str, Any]:
         rows = list(
@@ -272,43 +287,8 @@ class RunStore:
         return rows[0]
 
 
-_COLUMNS = (
-    "runs.id, runs.created, runs.method, runs.model, runs.status, questions.question, runs.answer, runs.correct, "
-    "runs.seconds, runs.llm_calls, questions.documents"
-)
-
-# A cross join keeps SQLite from walking the questions first, which would cost it the index that sorts the runs.
-_FROM = "from runs cross join questions on questions.id = runs.question"
-
-_SELECT = f"select {_COLUMNS} {_FROM}"
-
-
-def list_query(filters: RunFilter, order: str, columns: str = _COLUMNS) -> tuple[str, list[Any]]:
-    """The SQL of a list of runs and its values; StorageError for an order that does not exist."""
-    if order not in _ORDERS:
-        raise StorageError(f"runs cannot be sorted by {order!r}; there is: {', '.join(_ORDERS)}")
-    where, values = _where(filters)
-    return f"select {columns} {_FROM}{where} order by {_ORDERS[order]}", values
-
-
-def _where(filters: RunFilter) -> tuple[str, list[Any]]:
-    terms: list[str] = []
-    values: list[Any] = []
-    for column, value in (("method", filters.method), ("model", filters.model), ("status", filters.status)):
-        if value:
-            terms.append(f"runs.{column} = ?")
-            values.append(clean_text(value))
-    if filters.since:
-        terms.append("runs.created >= ?")
-        values.append(_utc(filters.since.isoformat()))
-    if filters.until:
-        terms.append("runs.created < ?")
-        values.append(_utc(filters.until.isoformat()))
-    if text := clean_text(filters.text):
-        pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        terms.append(r"(questions.question like ? escape '\' or runs.answer like ? escape '\')")
-        values += [pattern, pattern]
-    return (" where " + " and ".join(terms) if terms else ""), values
+def _rows(db: Database, run_ids: Sequence[str]) -> list[RunRow]:
+    return [read_row(row) for row in db.query(ROWS, [json.dumps(run_ids)])]
 
 
 def _note(db: Database, run_id: str, event: BaseEvent) -> bool:
@@ -329,16 +309,3 @@ def _events(db: Database, run_id: str) -> list[Event]:
         return [read_event(json.loads(unpack(data))) for (data,) in rows]
     except ValidationError as error:
         raise StorageError(f"the trace of run {run_id!r} cannot be read by this version: {error}") from error
-
-
-def _row(row: dict[str, Any]) -> RunRow:
-    return RunRow(**row | {"correct": None if row["correct"] is None else bool(row["correct"])})
-
-
-def _utc(text: str) -> str:
-    """A time as UTC with milliseconds, so that texts sort as times; what is no time is left as it is."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return clean_text(text)
-    return (time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)).isoformat(timespec="milliseconds")

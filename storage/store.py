@@ -19,10 +19,16 @@ from sqlite_utils import Database
 
 from mdqa.errors import StorageError
 from storage.annotations import AnnotationStore
+from storage.assignments import AssignmentStore
+from storage.labels import LabelStore
 from storage.migrations import check_file, migrate
 from storage.profiles import ProfileStore
+from storage.questions import QuestionStore
+from storage.queue_settings import QueueSettingsStore
 from storage.queues import QueueStore
 from storage.runs import RunStore
+from storage.saved_filters import SavedFilterStore
+from storage.studies import StudyStore
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for a writer of another program before it gives up."""
@@ -41,14 +47,20 @@ class _Handle:
 
 
 class Store:
-    """All that is kept, in one SQLite file (:meth:`open`): ``runs``, ``profiles``, ``annotations``, ``queues``."""
+    """All that is kept, in one SQLite file (:meth:`open`): ``runs``, ``questions``, ``profiles``, ``studies`` ..."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.runs = RunStore(self)
+        self.saved_filters = SavedFilterStore(self)
+        self.questions = QuestionStore(self)
         self.profiles = ProfileStore(self)
         self.annotations = AnnotationStore(self)
         self.queues = QueueStore(self)
+        self.queue_settings = QueueSettingsStore(self)
+        self.assignments = AssignmentStore(self)
+        self.labels = LabelStore(self)
+        self.studies = StudyStore(self)
         self._local = threading.local()
         self._handles: weakref.WeakSet[_Handle] = weakref.WeakSet()
         self._guard = threading.Lock()

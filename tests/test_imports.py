@@ -13,8 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ORDER = (
-    ("records", "trace", "errors", "cancellation"),
+    ("records", "trace", "errors", "cancellation", "users"),
     ("prompting", "registry", "settings", "passes", "scoring", "statistics", "benchmarks"),
+    ("interventions",),
     ("attention",),
     ("backends",),
     ("retrieval",),
@@ -22,7 +23,7 @@ ORDER = (
     ("run", "calibration"),
     ("evaluation", "performance"),
     ("result_lines",),
-    ("reporting", "diagnosis", "reports", "comparison"),
+    ("reporting", "candidates", "agreement", "diagnosis", "reports", "comparison", "studies", "differences"),
     ("commands",),
     ("__main__",),
 )

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
+import threading
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from inspect import Parameter, signature
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mdqa.backends.base import (
-    Attention,
-    Backend,
-    Capability,
-    GenerationRequest,
-    InspectableBackend,
-    ScoringBackend,
-)
+from mdqa.backends.base import Attention, Backend
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.cancellation import CancelToken
-from mdqa.errors import Cancelled, ConfigError, PromptTooLong
+from mdqa.errors import ConfigError
 from mdqa.methods.base import Method, MethodConfig, Tools
 from mdqa.prompting import Prompt, Segment, Turn, document_segments, question_segment
 from mdqa.records import Document, Profile, Question, RunResult
@@ -33,6 +27,8 @@ from mdqa.retrieval.cross_encoder import CrossEncoderRanker
 from mdqa.retrieval.found_in_the_middle import Look
 from mdqa.run import Outcome, begin, run_one
 from mdqa.trace import BaseEvent, ModelCall, StageStarted, read_event
+from tests.backends.contract import CHECKS
+from tests.serving import Server
 
 QUESTION = Question(
     id="q",
@@ -274,85 +270,26 @@ def test_calibration_makes_a_profile_of_its_method(name: str) -> None:
 
 @cache
 def backend_of(name: str) -> Any:
-    """A small backend of this name; the one of transformers runs a tiny model with random weights."""
+    """A small backend of this name: of transformers a tiny model, of servers one on this machine."""
+    if name == "scripted":
+        return load(BACKENDS, name, "backend")()
+    from tests.tiny import tiny_backend, tiny_tokenizer  # noqa: PLC0415 (seconds of PyTorch)
+
     if name == "hf":
-        from tests.tiny import tiny_backend  # noqa: PLC0415 (seconds of PyTorch that other tests need not wait for)
-
         return tiny_backend()
-    return load(BACKENDS, name, "backend")()
+    server = Server(vllm=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return load(BACKENDS, name, "backend")(server.served, model=server.url, tokenizer=tiny_tokenizer())
 
 
-def prompt(*documents: Document) -> Prompt:
-    segments = (*document_segments(documents or QUESTION.documents), Segment("\n"), question_segment(QUESTION.question))
-    return Prompt((Turn("system", (Segment("Answer."),)), Turn("user", segments)))
+SMALL_BACKENDS = [name for name in BACKENDS if name != "vllm"]
+"""Those that need no engine; vLLM's keeps the same contract in tests/backends/test_engine.py."""
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_keeps_its_promises(name: str) -> None:
-    backend = backend_of(name)
-    assert backend.name == name
-    assert backend.capabilities <= set(get_args(Capability))
-    assert backend.count_tokens("a river") >= 2
-    assert QUESTION.documents[0].text in backend.render(prompt())
-    protocols = {"generate": Backend, "likelihood": ScoringBackend, "attention": InspectableBackend}
-    for capability, protocol in protocols.items():
-        if capability in backend.capabilities:
-            assert isinstance(backend, protocol)
-            for method in (m for m in vars(protocol) if not m.startswith("_") and callable(getattr(protocol, m))):
-                theirs, ours = signature(getattr(protocol, method)), signature(getattr(type(backend), method))
-                assert list(ours.parameters) == list(theirs.parameters), f"{name}.{method}"
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_generates_in_order_and_counts(name: str) -> None:
-    backend, done = backend_of(name), list[int]()
-    requests = [GenerationRequest(prompt(document), max_new_tokens=4) for document in QUESTION.documents]
-    replies = backend.generate(requests, cancel=CancelToken(), on_done=done.append)
-    assert sorted(done) == [0, 1]
-    alone = [backend.generate([request], cancel=CancelToken())[0] for request in requests]
-    assert [reply.text for reply in replies] == [reply.text for reply in alone]
-    for reply in alone:
-        assert reply.cost.llm_calls == 1
-        assert 0 < reply.cost.completion_tokens <= 4
-        assert reply.cost.prompt_tokens == reply.cost.cached_tokens + reply.cost.prefill_tokens_computed > 0
-    with pytest.raises(PromptTooLong):
-        long = QUESTION.documents[0].model_copy(update={"text": "river " * (backend.window + 1)})
-        backend.generate([GenerationRequest(prompt(long))], cancel=CancelToken())
-    stopped = CancelToken()
-    stopped.cancel()
-    with pytest.raises(Cancelled):
-        backend.generate(requests, cancel=stopped)
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_scores_prompts_whatever_their_place(name: str) -> None:
-    backend = backend_of(name)
-    if "likelihood" not in backend.capabilities:
-        pytest.skip(f"{name} gives no likelihood")
-    prompts = [prompt(document) for document in (*QUESTION.documents, *OTHER.documents)]
-    scores = [s.mean for s in backend.log_likelihood(prompts, target="question", cancel=CancelToken())]
-    turned = [s.mean for s in backend.log_likelihood(prompts[::-1], target="question", cancel=CancelToken())]
-    assert turned[::-1] == pytest.approx(scores, abs=1e-4)
-    assert all(score < 0 for score in scores)
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_shows_shares_of_attention(name: str) -> None:
-    backend = backend_of(name)
-    if "attention" not in backend.capabilities:
-        pytest.skip(f"{name} shows no attention")
-
-    def attend(**options: Any) -> Attention:
-        shown: Attention = backend.attend(prompt(), stage="s", title="S", cancel=CancelToken(), **options)
-        return shown
-
-    full, early = attend(), attend(until_layer=1)
-    assert full.map.mass.shape == (backend.layers, backend.heads, len(QUESTION.documents))
-    assert (full.map.mass >= 0).all()
-    assert (full.map.mass.sum(axis=2) <= 1 + 1e-5).all()
-    assert full.map.documents == QUESTION.document_ids
-    np.testing.assert_allclose(early.map.mass, full.map.mass[:2], atol=1e-5)
-    assert early.cost.prefill_tokens_computed < full.cost.prefill_tokens_computed
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", SMALL_BACKENDS)
+def test_backend(name: str, check: Callable[[str, Any], None]) -> None:
+    check(name, backend_of(name))
 
 
 def make_ranker(name: str) -> Ranker:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from mdqa.differences.comparing import comparable
 from mdqa.errors import CapabilityError, ConfigError, MdqaError
 from mdqa.methods.base import Method, MethodConfig
 from mdqa.records import AttentionMap, Overflow, Question, RunResult
 from mdqa.registry import METHODS, method_class
 from mdqa.run import check_question, new_run_id
 from mdqa.trace import ModelCall
-from storage.runs import RunFilter, RunRow, UnknownRun
+from storage.runs import RunFilter, UnknownRun
 from ui.context import Context
 from ui.engine import correctness
 from ui.following import Order, error_sentence
@@ -22,7 +23,6 @@ from ui.views.ledger import final_stage
 from ui.views.live import Snapshot
 
 MAX_SEED = 2**31 - 1
-PAGE = 25
 LOOK_EVERY = 0.25
 """Seconds between two looks at a run that is followed."""
 
@@ -41,7 +41,7 @@ class MethodInfo:
 
 @dataclass(frozen=True)
 class View:
-    """A stored run with everything its page shows. ``before``: the run that it repeats with other options."""
+    """A stored run with everything its page shows. ``before``: the run that it repeats with something changed."""
 
     run: RunResult
     title: str
@@ -131,28 +131,33 @@ def start_runs(
     return ids
 
 
-def run_again(context: Context, run_id: str, changes: Mapping[str, Any]) -> str:
-    """Put a stored run in line once more with some options changed; the new run's id.
+def run_again(context: Context, run_id: str, changes: Mapping[str, Any], question: Question | None = None) -> str:
+    """Put a stored run in line once more with some options changed, or over other documents; the new run's id.
 
-    Question, documents, model, profile, seed and rule for long documents are the stored run's. MdqaError says what is
-    wrong with a value, or what of the run is not there any more.
+    Model, profile, seed and rule for long documents are the stored run's, and so is the question where none is given.
+    MdqaError says what is wrong with a value, or what of the run is not there any more.
     """
     run = context.store.runs.get(run_id)
-    cls = method_class(run.method)
-    try:
-        config: MethodConfig = cls.Config.parse({**run.config, **read_form(cls.Config, changes)})
-    except ConfigError as problem:
-        raise ConfigError(f"{cls.title}: {problem}") from None
     [new] = start_runs(
         context,
-        run.question,
-        {run.method: config},
+        run.question if question is None else question,
+        {run.method: changed_config(run, changes)},
         model=run.model,
         profile=run.profile,
         seed=run.seed,
         overflow=run.overflow,
     )
     return new
+
+
+def changed_config(run: RunResult, changes: Mapping[str, Any]) -> MethodConfig:
+    """The run's configuration with some options changed; ConfigError names the option that cannot be so."""
+    cls = method_class(run.method)
+    try:
+        config: MethodConfig = cls.Config.parse({**run.config, **read_form(cls.Config, changes)})
+    except ConfigError as problem:
+        raise ConfigError(f"{cls.title}: {problem}") from None
+    return config
 
 
 def snapshots(context: Context, run_ids: Sequence[str]) -> list[Snapshot]:
@@ -191,17 +196,17 @@ def load_view(context: Context, run_id: str, before: str = "") -> View:
         correct=correctness(run),
         vanilla=_vanilla(context, run),
         gold_reached=_gold_reached(run),
-        before=_before(context, run, before) if before else None,
+        before=run_before(context, run, before),
     )
 
 
-def _before(context: Context, run: RunResult, run_id: str) -> RunResult | None:
-    """The run of this id, if it can be set against ``run``: the same method on the same question and documents."""
+def run_before(context: Context, run: RunResult, run_id: str) -> RunResult | None:
+    """The run of this id, if it can be set against ``run``: the same method on the same question; None for no id."""
     try:
-        found = context.store.runs.get(run_id)
+        found = context.store.runs.get(run_id) if run_id else None
     except UnknownRun:
         return None
-    return found if (found.method, found.question) == (run.method, run.question) else None
+    return found if found is not None and comparable(found, run) else None
 
 
 def title_of(method: str) -> str:
@@ -236,13 +241,3 @@ def run_id_from(text: object) -> str:
     if not 1 <= len(value) <= 64 or not all(c.isalnum() or c in "-_" for c in value):
         raise UnknownRun("the address names no run: it should end in ?run= and 32 letters and digits")
     return value
-
-
-def history(
-    context: Context, *, text: str = "", method: str = "", status: str = "", page: int = 0
-) -> tuple[list[RunRow], int, int]:
-    """One page of stored runs: rows, how many there are in all, and the number of the first row (from 0)."""
-    filters = RunFilter(method=method, status=status, text=text[:200])  # type: ignore[arg-type]
-    total = context.store.runs.count(filters)
-    first = min(max(page, 0), max((total - 1) // PAGE, 0)) * PAGE
-    return context.store.runs.list(filters, limit=PAGE, offset=first), total, first

@@ -31,7 +31,7 @@ class CalibrationOrder:
     """A calibration that someone asked for. ``options``: checked values; ``passes``: None where the method keeps none.
 
     ``found``: finished pieces of an earlier attempt, when it was ordered. ``verdicts``: people's, by question id, where
-    they were asked for.
+    they were asked for. ``before``: a profile that the new one is measured beside.
     """
 
     run_id: str
@@ -48,6 +48,7 @@ class CalibrationOrder:
     passes: Passes | None = None
     found: int = 0
     verdicts: Mapping[str, bool] | None = None
+    before: Profile | None = field(default=None, repr=False)
 
 
 class Pace:
@@ -104,6 +105,7 @@ class LiveCalibration:
             "held_out": order.held_out,
             "data": order.data,
             "verdicts": order.verdicts,
+            "before": order.before,
         }
         try:
             profile = calibrate(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mdqa.backends.base import Backend
 from mdqa.backends.catalog import MODELS, ModelCard
 from mdqa.backends.catalog import card as catalog_card
-from mdqa.backends.loading import SCRIPTED, default_model, load_backend
+from mdqa.backends.loading import SCRIPTED, capabilities_by_name, default_model, load_backend, shown_name
 from mdqa.backends.remembering import remembering
 from mdqa.calibration import builtin_profiles, find_profile
 from mdqa.methods.base import Encoder
@@ -54,7 +54,14 @@ def open_context(settings: Settings) -> Context:
 
     def make_backend(model: str, progress: Callable[[str, float | None], None]) -> Backend:
         backend = load_backend(
-            model, device=settings.device, dtype=settings.dtype, cache=settings.cache, progress=progress
+            model,
+            device=settings.device,
+            dtype=settings.dtype,
+            cache=settings.cache,
+            api_key=settings.api_key,
+            vllm_python=settings.vllm_python,
+            vllm_arguments=settings.vllm_args,
+            progress=progress,
         )
         return remembering(backend)
 
@@ -67,20 +74,28 @@ def open_context(settings: Settings) -> Context:
     engine = Engine(store, make_backend, make_encoder, profile_of, queue=settings.queue)
     model = settings.model or default_model()
     engine.start(model)
-    return Context(settings, store, engine, model, offered(model))
+    return Context(settings, store, engine, model, offered(model, settings.models))
 
 
-def offered(model: str) -> tuple[ModelCard, ...]:
-    """The models of the picker: the one the program was started with first, then those of the catalog.
+def offered(model: str, more: Sequence[str] = ()) -> tuple[ModelCard, ...]:
+    """The models of the picker: the one the program was started with, ``more`` of the owner's, then the catalog.
 
-    Pages cannot name any other model: they would make the server fetch what a stranger wants.
+    Pages cannot name any other model: they would make the server fetch what a stranger wants, or call where a stranger
+    points.
     """
-    own = catalog_card(model) or ModelCard(
-        name=model.rstrip("/").rsplit("/", 1)[-1],
+    own = [_card(name) for name in dict.fromkeys((model, *more))]
+    named = {card.id for card in own}
+    return (*own, *(card for card in MODELS if card.id not in named))
+
+
+def _card(model: str) -> ModelCard:
+    """The catalog's card, or one of a model that the owner named."""
+    return catalog_card(model) or ModelCard(
+        name=shown_name(model),
         id=model,
         parameters=0,
         window=0,
         where="cpu",
-        note=SCRIPTED_NOTE if model == SCRIPTED else "The model that this program was started with.",
+        note=SCRIPTED_NOTE if model == SCRIPTED else "A model that the owner of this program named.",
+        capabilities=capabilities_by_name(model),
     )
-    return (own, *(card for card in MODELS if card.id != model))

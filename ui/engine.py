@@ -1,45 +1,38 @@
 """The one worker of a running program: holds the loaded model and takes jobs in the order in which they come.
 
-A job is "load this model", "carry out this run" or "calibrate". Jobs belong to the engine and not to a browser page:
-they go on and what they give is stored when the page is closed. One model is loaded at a time; a job that wants
-another one exchanges it.
+A job is "load this model", "carry out this run", "calibrate" or "carry out a study", which goes back to the end of the
+line after each of its runs. Jobs belong to the engine and not to a browser page: they go on and what they give is
+stored when the page is closed. One model is loaded at a time; a job that wants another one exchanges it.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
-import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from mdqa.backends.base import Backend, Capability
-from mdqa.errors import ConfigError, MdqaError, ModelError, OutputError, StorageError
+from mdqa.backends.base import Capability
+from mdqa.errors import ConfigError, MdqaError, OutputError, StorageError
 from mdqa.methods.base import Encoder, Tools
 from mdqa.records import Profile, RunError, RunStatus
 from mdqa.run import begin, run_one
-from mdqa.trace import SCREEN_ONLY, BaseEvent
+from mdqa.trace import SCREEN_ONLY, BaseEvent, ModelCall
 from storage.store import Store
 from ui.calibrating import CalibrationOrder, LiveCalibration
-from ui.following import LiveRun, Order, correctness, unbegun
+from ui.faceting import OlderRuns, facets_now
+from ui.following import LiveRun, Order, correctness
+from ui.keeping import keep_begun, keep_unbegun
+from ui.loaded import LoadedModel, MakeBackend
+from ui.logs import log, working_on
+from ui.study_jobs import LiveStudy, StudyOrder
 from ui.views.calibration import CalibrationState
 from ui.views.live import Snapshot
 from ui.views.models import ModelStatus
-
-log = logging.getLogger("mdqa.ui")
+from ui.views.studies import StudyState
 
 REMEMBERED = 64
 """Ended jobs whose last snapshot stays in memory; older runs are read from the store."""
-
-
-class MakeBackend(Protocol):
-    """Loads a model and says how far it is."""
-
-    def __call__(self, model: str, progress: Callable[[str, float | None], None]) -> Backend:
-        """The loaded backend; ModelError if it cannot be had."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -49,7 +42,7 @@ class LoadJob:
     model: str
 
 
-Job = LiveRun | LiveCalibration
+Job = LiveRun | LiveCalibration | LiveStudy
 """What people ask for and follow."""
 
 
@@ -66,7 +59,6 @@ class Engine:
         queue: int = 32,
     ) -> None:
         self._store = store
-        self._make_backend = make_backend
         self._new_encoder = make_encoder
         self._encoder: Encoder | None = None
         self._find_profile = find_profile
@@ -75,22 +67,22 @@ class Engine:
         self._waiting: deque[LoadJob | Job] = deque()
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._working: LoadJob | Job | None = None
-        self._backend: Backend | None = None
-        self._backend_use = threading.Lock()
-        self._loaded = ""
-        self._model = ModelStatus("none", "")
+        self._model = LoadedModel(make_backend)
         self._closing = False
         self._thread = threading.Thread(target=self._work, name="mdqa-engine", daemon=True)
+        self._older = OlderRuns(store)
 
     def start(self, model: str = "") -> None:
         """Begin to take jobs; ``model`` is loaded first."""
         if model:
-            self._model = ModelStatus("loading", model, "waiting to be loaded")
+            self._model.say(ModelStatus("loading", model, "waiting to be loaded"))
             self._waiting.append(LoadJob(model))
         self._thread.start()
+        self._older.start()
 
     def close(self, timeout: float = 30.0) -> None:
         """Stop the work that is going on, free the model, and keep what still waited as interrupted."""
+        self._older.stop()
         with self._changed:
             self._closing = True
             for job in self._jobs.values():
@@ -105,37 +97,35 @@ class Engine:
     @property
     def model_status(self) -> ModelStatus:
         """What is loaded or being loaded."""
-        with self._changed:
-            return self._model
+        return self._model.status
 
     @property
     def capabilities(self) -> frozenset[Capability] | None:
         """What the loaded backend can do; None where none is loaded."""
-        with self._changed:
-            return self._backend.capabilities if self._backend else None
+        backend = self._model.backend
+        return backend.capabilities if backend else None
 
     def loaded(self) -> str:
         """Name under which the loaded model was asked for; empty where none is."""
-        with self._changed:
-            return self._loaded
+        return self._model.name
 
     def count_tokens(self, texts: Sequence[str]) -> tuple[int, int] | None:
         """Tokens of the texts and the model's window; None while no model is there or it is busy."""
         with self._changed:
-            backend = self._backend
+            backend = self._model.backend
             if backend is None or self._working is not None:
                 return None
-        if not self._backend_use.acquire(blocking=False):
+        if not self._model.use.acquire(blocking=False):
             return None
         try:
             return sum(backend.count_tokens(text) for text in texts), backend.window
         finally:
-            self._backend_use.release()
+            self._model.use.release()
 
     def load(self, model: str) -> None:
         """Ask for a model to be loaded when the jobs before it are done."""
         with self._changed:
-            self._model = ModelStatus("loading", model, "waiting to be loaded")
+            self._model.say(ModelStatus("loading", model, "waiting to be loaded"))
             self._waiting.append(LoadJob(model))
             self._changed.notify_all()
 
@@ -151,6 +141,13 @@ class Engine:
                 if same and not state.finished:
                     raise ConfigError(f"a profile {order.name!r} is being made already; wait for it or stop it first")
             return self._put(LiveCalibration(order))
+
+    def study(self, order: StudyOrder) -> str:
+        """Put a study in line; one that waits or works already stays as it is. ConfigError when the line is full."""
+        with self._changed:
+            known = self._jobs.get(order.run_id)
+            going = known is not None and not known.snapshot().finished
+            return order.run_id if going else self._put(LiveStudy(order))
 
     def _put(self, job: Job) -> str:
         with self._changed:
@@ -183,6 +180,12 @@ class Engine:
             job = self._jobs.get(run_id)
             return job.snapshot(self._place(job)) if isinstance(job, LiveRun) else None
 
+    def study_state(self, study_id: str) -> StudyState | None:
+        """The study now; None if this program has not worked on it lately."""
+        with self._changed:
+            job = self._jobs.get(study_id)
+            return job.snapshot(self._place(job)) if isinstance(job, LiveStudy) else None
+
     def calibrations(self) -> list[CalibrationState]:
         """The calibrations that wait, work or have ended lately, the newest first."""
         with self._changed:
@@ -207,80 +210,68 @@ class Engine:
                 if self._closing:
                     break
                 job = self._working = self._waiting.popleft()
-            try:
-                if isinstance(job, LoadJob):
-                    self._ready(job.model)
-                elif isinstance(job, LiveCalibration):
-                    self._calibrate(job)
-                else:
-                    self._carry_out(job)
-            except MdqaError as problem:
-                log.warning("%s", problem)
-                if not isinstance(job, LoadJob):
-                    ours = not isinstance(problem, StorageError | OutputError)  # those name paths of the server
-                    job.end("failed", str(problem) if ours else _reference(job.order.run_id))
-            except Exception:
-                log.exception("a job failed")
-                if not isinstance(job, LoadJob):
-                    job.end("failed", _reference(job.order.run_id))
-        self._unload()
+            with working_on(run="" if isinstance(job, LoadJob) else job.order.run_id):
+                self._attend_to(job)
+        self._model.unload()
 
-    def _ready(self, model: str, job: Job | None = None) -> Backend:
-        """The backend of this model, loaded now if need be; ModelError if it cannot be had."""
-        if self._backend is not None and self._loaded == model:
-            self._say(ModelStatus("ready", model, self._model.text if self._model.phase == "ready" else ""))
-            return self._backend
-        self._unload()
-
-        def progress(words: str, fraction: float | None = None) -> None:
-            self._say(ModelStatus("loading", model, words, fraction))
-            if job is not None:
-                share = f" ({fraction:.0%})" if fraction is not None else ""
-                job.preparing(f"{model}: {words}{share}")
-
-        progress("getting ready", None)
-        reference = uuid.uuid4().hex[:8]
+    def _attend_to(self, job: LoadJob | Job) -> None:
+        """Do it; a failure ends this job and no other."""
         try:
-            backend = self._make_backend(model, progress)
+            if isinstance(job, LoadJob):
+                self._model.ready(job.model)
+            elif isinstance(job, LiveCalibration):
+                self._calibrate(job)
+            elif isinstance(job, LiveStudy):
+                self._carry_on(job)
+            else:
+                self._carry_out(job)
         except MdqaError as problem:
-            self._say(ModelStatus("failed", model, str(problem)))
-            raise
-        except Exception as problem:
-            log.exception("the model %s could not be loaded (reference %s)", model, reference)
-            words = f"The model {model} could not be loaded (reference {reference}); the log says more. Choose another."
-            self._say(ModelStatus("failed", model, words))
-            raise ModelError(words) from problem
-        with self._changed:
-            self._backend, self._loaded = backend, model
-            self._model = ModelStatus("ready", model, f"Window: {backend.window:,} tokens.")
-        return backend
-
-    def _unload(self) -> None:
-        with self._changed:
-            backend, self._backend, self._loaded = self._backend, None, ""
-            self._model = ModelStatus("none", "")
-        if backend is not None:
-            with self._backend_use:
-                backend.close()
-
-    def _say(self, status: ModelStatus) -> None:
-        with self._changed:
-            self._model = status
+            log.warning("%s", problem)
+            if not isinstance(job, LoadJob):
+                ours = not isinstance(problem, StorageError | OutputError)  # those name paths of the server
+                job.end("failed", str(problem) if ours else _reference(job.order.run_id))
+        except Exception:
+            log.exception("a job failed")
+            if not isinstance(job, LoadJob):
+                job.end("failed", _reference(job.order.run_id))
 
     def _calibrate(self, job: LiveCalibration) -> None:
-        backend = self._ready(job.order.model, job)
+        backend = self._model.ready(job.order.model, job.preparing)
         job.preparing("")
-        with self._backend_use:
+        with self._model.use:
             job.work(Tools(backend, self._shared_encoder), self._store)
 
-    def _carry_out(self, run: LiveRun) -> None:
+    def _carry_on(self, study: LiveStudy) -> None:
+        """The next run of a study; then the study stands at the end of the line, so that others' runs come between."""
+        run = study.next_run()
+        if run is not None:
+            with self._changed:
+                self._jobs[run.order.run_id] = run
+            try:
+                carried_out = self._carry_out(run)
+                study.took(run)
+            finally:
+                with self._changed:
+                    del self._jobs[run.order.run_id]  # it is stored; a long study would push others' runs out
+            if not carried_out:  # the model cannot be had, and the runs that are left would say the same
+                study.end("failed", run.snapshot().error)
+                return
+        with self._changed:
+            if not self._closing and study.rests():
+                self._waiting.append(study)
+        if self._closing and not study.snapshot().finished:
+            study.end("interrupted")
+
+    def _carry_out(self, run: LiveRun) -> bool:
+        """Carry out and store a run; False where its model or profile cannot be had, which is stored too."""
         order = run.order
         try:
-            backend = self._ready(order.model, run)
+            backend = self._model.ready(order.model, run.preparing)
             profile = self._find_profile(order.method, backend.model, order.profile)
         except MdqaError as problem:
-            self._refuse(run, problem)
-            return
+            keep_unbegun(self._store, order, "failed", RunError(type=type(problem).__name__, message=str(problem)))
+            run.end("failed", str(problem))
+            return False
         run.preparing("")
         tools = Tools(backend, self._shared_encoder, profile)
         header = begin(
@@ -292,9 +283,13 @@ class Engine:
             run_id=order.run_id,
             overflow=order.overflow,
         )
-        self._store.runs.begin(header)
+        keep_begun(self._store, order, header)
+
+        calls: list[ModelCall] = []
 
         def sink(event: BaseEvent) -> None:
+            if isinstance(event, ModelCall):
+                calls.append(event)
             if not isinstance(event, SCREEN_ONLY):
                 self._store.runs.record(order.run_id, event)
             if event.kind != "run_finished":  # type: ignore[attr-defined]
@@ -303,13 +298,15 @@ class Engine:
                 last.append(event)
 
         last: list[BaseEvent] = []
-        with self._backend_use:
+        with self._model.use:
             outcome = run_one(header, tools, sink=sink, cancel=run.cancel)
         if outcome.result.error is not None:
             log.warning("run %s failed: %s", order.run_id, outcome.result.error.message)
-        self._store.runs.finish(outcome.result, outcome.maps, correct=correctness(outcome.result))
+        right, facets = correctness(outcome.result), facets_now(outcome.result, calls)
+        self._store.runs.finish(outcome.result, outcome.maps, correct=right, facets=facets)
         for event in last:  # people are told only when everything is stored
             run.take(event)
+        return True
 
     def _shared_encoder(self) -> Encoder:
         """The sentence encoder, loaded by the first run that asks for it (worker thread only)."""
@@ -321,21 +318,10 @@ class Engine:
         """A job that waited will not begin. A run is kept all the same, because its address has been given out."""
         if isinstance(job, LiveRun):
             try:
-                self._keep(job.order, status)
+                keep_unbegun(self._store, job.order, status)
             except MdqaError as problem:
                 log.warning("run %s could not be kept: %s", job.order.run_id, problem)
         job.end(status)
-
-    def _refuse(self, run: LiveRun, problem: MdqaError) -> None:
-        """A run whose model cannot be had is kept as failed, so that its address says why."""
-        self._keep(run.order, "failed", RunError(type=type(problem).__name__, message=str(problem)))
-        run.end("failed", str(problem))
-
-    def _keep(self, order: Order, status: RunStatus, error: RunError | None = None) -> None:
-        """Store a run that did no work."""
-        result = unbegun(order)
-        self._store.runs.begin(result)
-        self._store.runs.finish(result.model_copy(update={"status": status, "error": error}), ())
 
 
 def _reference(run_id: str) -> str:

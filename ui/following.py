@@ -28,7 +28,10 @@ from ui.views.live import Snapshot, StageView
 
 @dataclass(frozen=True)
 class Order:
-    """A run that someone asked for. ``config`` is the method's checked configuration."""
+    """A run that someone asked for. ``config`` is the method's checked configuration.
+
+    ``study``: the id of the study that it is a member of, ``key`` and ``words`` what is different in it.
+    """
 
     run_id: str
     method: str
@@ -39,6 +42,9 @@ class Order:
     profile: str = ""
     seed: int = 0
     overflow: Overflow = "refuse"
+    study: str = ""
+    key: str = ""
+    words: str = ""
 
 
 class LiveRun:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from mdqa.benchmarks.base import load_bytes, parse_pasted
+from mdqa.benchmarks.names import file_stem, named
 from mdqa.errors import InputError, MdqaError
 from mdqa.records import Document, Question
 from mdqa.settings import Settings
@@ -21,16 +22,31 @@ MAX_ANSWERS = 50
 MAX_ANSWER = 1_000
 MAX_LOADED = 5_000
 """Questions taken from one file; the rest is refused with a message."""
+FOUND = 50
+"""Questions of a file that the picker offers at once; a search or the next page brings others."""
+MAX_SEARCH = 200
 
 
 @dataclass(frozen=True)
 class LoadedFile:
-    """The questions of an uploaded file, what was left out (``refused``) and what looks odd (``notices``)."""
+    """The questions of an uploaded file, what was left out (``refused``) and what looks odd (``notices``).
+
+    Every question says which benchmark it is of: the file's name, unless the file itself says it.
+    """
 
     name: str
     questions: tuple[Question, ...] = ()
     refused: tuple[Refusal, ...] = ()
     notices: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """One page of the questions that a search finds: labels with indices, how many there are, the first one's place."""
+
+    choices: tuple[tuple[str, int], ...]
+    total: int
+    start: int
 
 
 @dataclass(frozen=True)
@@ -99,12 +115,33 @@ def load_file(path: str | None, settings: Settings) -> LoadedFile:
     )
     refused = tuple(Refusal(problem.place, problem.message) for problem in loaded.errors)
     notices = tuple(Refusal(problem.place, problem.message) for problem in loaded.notices)
-    return LoadedFile(name, loaded.questions, refused, notices)
+    questions = tuple(named(item, file_stem(name)) for item in loaded.questions)
+    return LoadedFile(name, questions, refused, notices)
 
 
-def question_choices(loaded: LoadedFile) -> list[tuple[str, int]]:
-    """Labels and indices for the picker, searchable by the question's words."""
-    return [(f"{i + 1}. {short(q.question, 110)}", i) for i, q in enumerate(loaded.questions)]
+def search_questions(loaded: LoadedFile, words: str = "", start: int = 0, chosen: int | None = None) -> Found:
+    """The questions whose text, id, answers or titles hold every word, or the one of a number; a page from ``start``.
+
+    The chosen question stays in the list, at its head where the page does not hold it.
+    """
+    wanted = clean(words)[:MAX_SEARCH].casefold().split()
+    matches = [i for i, item in enumerate(loaded.questions) if _matches(i, item, wanted)]
+    start = min(max(start, 0), max(len(matches) - 1, 0)) // FOUND * FOUND
+    page = matches[start : start + FOUND]
+    if chosen is not None and 0 <= chosen < len(loaded.questions) and chosen not in page:
+        page = [chosen, *page]
+    choices = tuple((f"{i + 1}. {short(loaded.questions[i].question, 110)}", i) for i in page)
+    return Found(choices, len(matches), start)
+
+
+def _matches(index: int, item: Question, wanted: Sequence[str]) -> bool:
+    if not wanted:
+        return True
+    if len(wanted) == 1 and wanted[0].removeprefix("#") == str(index + 1):
+        return True
+    titles = (document.title for document in item.documents)
+    text = "\n".join((item.question, item.id, *item.answers, *titles)).casefold()
+    return all(word in text for word in wanted)
 
 
 def file_draft(loaded: LoadedFile, index: int | None, settings: Settings) -> Draft:

@@ -1,4 +1,4 @@
-"""The verbs of judging an answer, without Gradio: who judges, what they said, saying it."""
+"""The verbs of judging an answer, without Gradio: what people said, saying it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from mdqa.errors import InputError
 from mdqa.records import RunStatus
 from ui.context import Context
-
-LOCAL = "local"
-"""Who judges where nobody has to sign in."""
+from ui.faceting import refresh
 
 
 @dataclass(frozen=True)
@@ -23,15 +21,6 @@ class Judgement:
     own: bool | None = None
     others: int = 0
     others_right: int | None = None
-
-
-def person(context: Context, signed_in: str | None) -> str:
-    """The name under which verdicts of this visitor are kept; InputError where a sign-in is needed and missing."""
-    if signed_in:
-        return signed_in
-    if context.settings.user and context.settings.password:
-        raise InputError("sign in first; verdicts are kept under the name of the person who gives them")
-    return LOCAL
 
 
 def can_be_judged(status: RunStatus) -> bool:
@@ -61,3 +50,4 @@ def judge(context: Context, run_id: str, right: bool | None, who: str, token: st
             raise InputError("this run has not come to an answer, so there is nothing to judge", place="Verdict")
         if judgement(context, run_id, who).own is not right:
             context.store.annotations.add(run_id, "correct", right, annotator=who, token=token)
+            refresh(context.store, run_id)  # a wrong answer that people accept is a fault of the metric

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import errno
-import logging
+import importlib.util
+import ipaddress
 import signal
 import socket
 from collections.abc import Sequence
@@ -12,10 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gradio.utils import get_upload_folder
+from starlette.middleware import Middleware
+
 from mdqa.errors import ConfigError
 from mdqa.settings import Settings
-
-MAX_UPLOAD = "64mb"
+from mdqa.users import clean_name, read_users, too_open
+from ui.logs import log
+from ui.shield import MAX_UPLOAD, Shield
+from ui.signing_in import SignIn
 
 
 def read_settings(arguments: Sequence[str] | None = None) -> Settings:
@@ -60,10 +66,32 @@ def check_address(settings: Settings) -> None:
         raise ConfigError(f"cannot listen on {where} ({reason}); choose another --host or --port") from None
 
 
-def start_log() -> None:
-    """Messages of ours, time first, on standard error."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("mdqa").setLevel(logging.INFO)
+def check_people(settings: Settings) -> None:
+    """Raise ConfigError where nobody could sign in; say in the log what the owner of the page should know."""
+    if settings.user:
+        clean_name(settings.user)
+    if settings.users is not None:
+        if not read_users(settings.users) and not settings.user:
+            raise ConfigError(f"the users file {settings.users} is empty; add somebody with: python -m mdqa users add")
+        if too_open(settings.users):
+            log.warning("others on this machine can read %s; take that away with: chmod 600", settings.users)
+    if settings.sign_in == "huggingface":
+        if importlib.util.find_spec("authlib") is None or importlib.util.find_spec("itsdangerous") is None:
+            raise ConfigError("signing in with Hugging Face needs two packages; run: pip install 'gradio[oauth]'")
+        if not settings.admins:
+            log.warning("nobody is named in MDQA_ADMINS, so nobody can do what an admin does")
+    if not settings.sign_in and not _is_loopback(settings.host):
+        log.warning(
+            "everybody who can reach %s:%d may use this page%s; set MDQA_USER and MDQA_PASSWORD, or MDQA_USERS",
+            *(settings.host, settings.port, "" if settings.space else ", delete and export included"),
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def stop_on_terminate() -> None:
@@ -77,20 +105,38 @@ def stop_on_terminate() -> None:
 
 def launch_options(settings: Settings) -> dict[str, Any]:
     """Gradio's switches: nothing public, nothing recorded in the browser, no fault's text on the page."""
-    database = settings.database.expanduser().absolute()
     return {
         "server_name": settings.host,
         "server_port": settings.port,
-        "auth": (settings.user, settings.password) if settings.user and settings.password else None,
-        "blocked_paths": [str(database) + end for end in ("", "-wal", "-shm")],
+        "auth": SignIn(settings).check if settings.sign_in == "password" else None,
+        "auth_message": "Sign in with the name and the password that you were given.",
+        "app_kwargs": {"middleware": [Middleware(Shield, space=settings.space)]},
+        "allowed_paths": [],
+        "blocked_paths": blocked_paths(settings),
         "max_file_size": MAX_UPLOAD,
         "run_history": False,
         "ssr_mode": False,
         "show_error": False,
         "share": False,
+        # Skips one thing only: a look at the page that gives up after three seconds, which a busy machine needs longer
+        # for. That the server answers was asked before, without a limit of time.
+        "_frontend": False,
         "enable_monitoring": False,
         "strict_cors": True,
         "mcp_server": False,
+        "pwa": False,
         "footer_links": [],
         "quiet": True,
     }
+
+
+def blocked_paths(settings: Settings) -> list[str]:
+    """What is never served: the database's folder, the users file.
+
+    Where uploaded files lie below that folder (a database in the folder for temporary files), the database's own files.
+    """
+    database = settings.database.expanduser().absolute()
+    files = [str(database) + end for end in ("", "-wal", "-shm", "-journal", ".before")]
+    folder = database.parent.resolve()
+    blocked = files if Path(get_upload_folder()).resolve().is_relative_to(folder) else [str(folder), *files]
+    return [*blocked, *([str(settings.users.absolute())] if settings.users else [])]

@@ -8,54 +8,83 @@ from typing import Any
 
 import gradio as gr
 
+from mdqa.errors import InputError, MdqaError
 from ui.context import Context
-from ui.guard import QUIET, guarded
+from ui.filtering import tab_of
+from ui.guard import QUIET, SEES_RUNS, explained, guarded
+from ui.page import Page
+from ui.people import ROLES, Role, visitor
 from ui.theme import theme
-from ui.views.markup import text
+from ui.views.header import header
+from ui.views.tour import tour
 
 TITLE = "mdqa · multi-document question answering"
 
 TABS = (
     ("ask", "Ask", "ui.tabs.ask"),
-    ("history", "History", "ui.tabs.history"),
+    ("compare", "Compare", "ui.tabs.compare"),
+    ("failures", "Failures", "ui.tabs.failures"),
+    ("annotate", "Annotate", "ui.tabs.annotate"),
+    ("agreement", "Agreement", "ui.tabs.agreement"),
     ("profiles", "Profiles", "ui.tabs.profiles"),
     ("reports", "Reports", "ui.tabs.reports"),
 )
 """Id (also ``?tab=``), title and module of every tab; the module has ``build(context, page, tab)``."""
 
-HEADER = (
-    '<header class="mdqa-header"><span class="mdqa-logo" aria-hidden="true"></span><div>'
-    + text("h1", "mdqa")
-    + text("p", "Which documents led to the answer, and why")
-    + "</div></header>"
-)
+TAB_ROLES: dict[str, tuple[Role, ...]] = {"annotate": ROLES}
+"""Who is shown a tab, where that is not :data:`SEES_RUNS`. Handlers check for themselves: see :mod:`ui.page`."""
 
 
-def build_ui(context: Context) -> gr.Blocks:
+def build_ui(context: Context) -> Page:
     """All tabs in one page, wired to the context. Theme and style go to ``launch``: see :func:`appearance`."""
-    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=(3600, 86400)) as page:
-        gr.HTML(HEADER, apply_default_css=False)
+    sign_in = context.settings.sign_in
+    options = {"title": TITLE, "analytics_enabled": False, "fill_width": True, "delete_cache": (3600, 86400)}
+    with Page(context, **options) as page:
+        head = gr.HTML(header(sign_in), apply_default_css=False)
+        gr.HTML(tour(), apply_default_css=False, elem_id="mdqa-tour-box")
         with gr.Tabs(elem_id="mdqa-tabs") as tabs:
+            built = {}
             for name, title, module in TABS:
-                with gr.Tab(title, id=name) as tab:
-                    import_module(module).build(context, page, tab)
+                # Where people sign in, tabs wait until it is known whose they are: none is seen and taken away again.
+                with gr.Tab(title, id=name, visible=not sign_in) as built[name]:
+                    import_module(module).build(context, page, built[name])
 
-        def choose_tab(request: gr.Request) -> Any:
-            wanted = str(dict(request.query_params).get("tab", ""))
-            return gr.Tabs(selected=wanted) if wanted in {name for name, _, _ in TABS} else gr.skip()
+        def open_page(request: gr.Request) -> list[Any]:
+            """Who is there, the tabs that are theirs, and the one of the address in front."""
+            person, problem = None, ""
+            try:
+                person = visitor(context, request)
+            except InputError:
+                problem = "Sign in to use this page."
+            except MdqaError as refused:
+                problem = explained(refused)
+            theirs = [name for name in built if person and person.may(*TAB_ROLES.get(name, SEES_RUNS))]
+            wanted = tab_of(str(dict(request.query_params).get("tab", "")))
+            front = wanted if wanted in theirs else theirs[0] if theirs and theirs[0] != TABS[0][0] else None
+            chosen = gr.Tabs(selected=front) if front else gr.skip()
+            if not sign_in:
+                return [gr.skip(), chosen, *(gr.skip() for _ in built)]
+            said = header(sign_in, person.name if person else "", person.role if person else "", problem)
+            return [said, chosen, *(gr.Tab(visible=name in theirs) for name in built)]
 
-        page.load(guarded(choose_tab), None, tabs, **QUIET)
+        page.load(guarded(open_page, roles=None), None, [head, tabs, *built.values()], **QUIET)
     return page
 
 
 def appearance() -> dict[str, Any]:
     """Theme, style sheet and script, as arguments of ``launch``."""
-    folder = files("ui")
     return {
         "theme": theme(),
         "css": style_sheet(),
-        "js": (folder / "page.js").read_text(encoding="utf-8"),
+        "js": script(),
     }
+
+
+def script() -> str:
+    """One function that calls those of ``ui/scripts``, one file per part of the page, when the page is loaded."""
+    folder = files("ui") / "scripts"
+    parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in sorted(f.name for f in folder.iterdir())]
+    return "() => {\n" + "\n".join(f"({part.strip()})();" for part in parts) + "\n}"
 
 
 def style_sheet() -> str:

@@ -21,6 +21,7 @@ from ui.context import Context
 from ui.forms import FormField, form_fields, read_form
 from ui.inputs import MAX_LOADED, LoadedFile, load_file
 from ui.profiles import check_name
+from ui.verdicts import judged
 from ui.views.calibration import CalibrationState, Plan
 from ui.views.preview import Refusal
 
@@ -49,7 +50,10 @@ class CalibrationInfo:
 
 @dataclass(frozen=True)
 class Wish:
-    """What the form says, unchecked. ``options``: the values of the method's own form."""
+    """What the form says, unchecked. ``options``: the values of the method's own form.
+
+    ``before``: measure the profile that would be taken now beside the new one.
+    """
 
     method: str
     model: str
@@ -61,6 +65,7 @@ class Wish:
     seed: object = 42
     replace: bool = False
     labels: bool = False
+    before: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -184,8 +189,7 @@ def _judged(context: Context, wish: Wish, questions: Sequence[Question]) -> _Jud
     unanswered = [item for item in questions if not item.answers]
     if not wish.labels:
         return _Judging(len(unanswered), None)
-    verdicts = context.store.annotations.verdicts(model=wish.model, **JUDGED_RUNS[wish.method])
-    return _Judging(len(unanswered), verdicts.on(unanswered))
+    return _Judging(len(unanswered), judged(context, unanswered, wish.model, JUDGED_RUNS[wish.method]))
 
 
 def _check_labels(wish: Wish, judged: _Judging | None) -> None:
@@ -234,6 +238,7 @@ def _order(context: Context, wish: Wish) -> CalibrationOrder:
         data=f"{names} ({wish.split})",
         replace=wish.replace,
         passes=_passes(context, wish),
+        before=context.profile_for(wish.method, wish.model) if wish.before else None,
         found=_pieces(context, wish) or 0,
     )
 

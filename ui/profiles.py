@@ -139,10 +139,11 @@ def ringed_heads(profile: Profile) -> dict[str, int]:
 
 
 def comparable(context: Context, entry: ListedProfile) -> list[tuple[str, str]]:
-    """Words and keys of the other profiles that this one can be set against: MADARA's, for another MADARA one."""
-    if entry.profile.method != "madara":
+    """Words and keys of the other profiles that this one can be set against: those of its own method."""
+    method = entry.profile.method
+    if method not in READABLE:
         return []
-    others = (other for other in listed(context) if other.profile.method == "madara" and other.key != entry.key)
+    others = (other for other in listed(context) if other.profile.method == method and other.key != entry.key)
     return [(f"{o.profile.name} · {short(o.profile.model, 50)} · {o.profile.created[:10]}", o.key) for o in others]
 
 

@@ -15,17 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from mdqa.prompting import Prompt, Segment, SegmentKind, Turn
-
-COMMON_MARKERS = (
-    "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>",
-    "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>",
-    "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>",
-    "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CALLS]", "<think>", "</think>", "<tool_call>", "</tool_call>",
-)  # fmt: skip
-"""Chat markers of the usual model families, broken inside data whichever model is in use."""
+from mdqa.attention.disarming import Disarmer
+from mdqa.errors import ConfigError
+from mdqa.prompting import Prompt, Segment, SegmentKind
 
 
 @dataclass(frozen=True)
@@ -62,6 +56,15 @@ class Layout:
             raise ValueError("the prompt has no question segment with at least one token")
         return spans[-1]
 
+    def target(self, kind: SegmentKind | Literal["reply"]) -> Span:
+        """What a likelihood is taken of: the begun reply, or the last span of a kind; ConfigError if it is empty."""
+        if kind == "question":
+            return self.question
+        spans = [self.reply] if kind == "reply" else list(self.of_kind(kind))
+        if not spans or spans[-1].last == spans[-1].first:
+            raise ConfigError(f"the prompt has no {kind} whose likelihood could be taken")
+        return spans[-1]
+
     def anchor(self, token: int) -> int:
         """The character of ``text`` that says where a token belongs; -1 for a token without text."""
         return anchor_character(self.text, *self.offsets[token])
@@ -75,15 +78,12 @@ class PromptEncoder:
             raise ValueError("a fast tokenizer (with character offsets) is needed")
         self.tokenizer = tokenizer
         special = [str(t.content) for t in tokenizer.added_tokens_decoder.values() if t.special]
-        markers = sorted({*COMMON_MARKERS, *(m for m in special if len(m) > 1)}, key=len, reverse=True)
-        self._markers = re.compile("|".join(re.escape(marker) for marker in markers))
+        self._disarmer = Disarmer(special)
         self._frames: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def disarm(self, text: str) -> str:
         """The text with every control token broken after its first character (``<|x|>`` becomes ``< |x|>``)."""
-        while self._markers.search(text):
-            text = self._markers.sub(lambda match: match[0][0] + " " + match[0][1:], text)
-        return text
+        return self._disarmer.text(text)
 
     def render(self, prompt: Prompt) -> str:
         """The whole prompt as text, chat template applied."""
@@ -108,7 +108,7 @@ class PromptEncoder:
 
     def _place(self, prompt: Prompt) -> tuple[str, list[tuple[Segment, int, int]], tuple[int, int]]:
         """Rendered text, segments with their characters, characters of the begun reply."""
-        turns = [(turn.role, self._safe_segments(turn)) for turn in prompt.turns]
+        turns = [(turn.role, self._disarmer.segments(turn)) for turn in prompt.turns]
         frame = self._frame(tuple(role for role, _ in turns))
         text, places = frame[0], []
         for (_, segments), following in zip(turns, frame[1:], strict=True):
@@ -118,14 +118,6 @@ class PromptEncoder:
             text += following
         reply = self.disarm(prompt.reply)
         return text + reply, places, (len(text), len(text) + len(reply))
-
-    def _safe_segments(self, turn: Turn) -> tuple[Segment, ...]:
-        segments = [Segment(self.disarm(s.text), s.kind, s.document_id) for s in turn.segments]
-        if self._markers.search("".join(s.text for s in segments)):  # a marker put together from two segments
-            segments = [
-                Segment(s.text if i == 0 else " " + s.text, s.kind, s.document_id) for i, s in enumerate(segments)
-            ]
-        return tuple(segments)
 
     def _frame(self, roles: tuple[str, ...]) -> tuple[str, ...]:
         if roles not in self._frames:

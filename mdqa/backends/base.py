@@ -14,6 +14,9 @@ from mdqa.cancellation import CancelToken
 from mdqa.prompting import Prompt, SegmentKind
 from mdqa.records import AttentionMap, Cost, Generation, Head
 
+SEPARATOR = " + "
+"""Between the names of two models that work as one, see :mod:`mdqa.backends.composed`."""
+
 Capability = Literal["generate", "structured", "likelihood", "attention", "steering"]
 SteeredRows = Literal["question", "question_to_end", "question_to_end_and_generated"]
 AttendingRows = Literal["question", "question_to_end", "last"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -17,6 +18,7 @@ from mdqa.backends.gathering import Part
 from mdqa.backends.prefix import Prefix
 from mdqa.backends.sampling import GrammarCompiler, Sampler
 from mdqa.cancellation import CancelToken
+from mdqa.errors import OutOfMemory
 from mdqa.records import Generation
 
 
@@ -33,6 +35,10 @@ class Job:
     shown: str = ""
     text: str = ""
     finish: Any = ""
+
+    def afresh(self, index: int) -> Job:
+        """The same request at another place, with nothing written; what was shown of it stays shown."""
+        return Job(index, self.request, self.ids, self.steering, self.reusable, shown=self.shown)
 
 
 class Batch(Protocol):
@@ -131,8 +137,40 @@ class Decoder:
         on_done: Callable[[int], None] | None,
         prefix: Prefix | None,
     ) -> list[Generation]:
-        """All replies in the order of the jobs, whose indices are their places."""
+        """All replies in the order of the jobs, whose indices are their places.
+
+        What the memory does not hold at once is written in smaller batches, which the engine then keeps to.
+        """
         done: dict[int, Generation] = {}
+        while True:
+            places = [job.index for job in jobs if job.index not in done]
+            left = [jobs[place].afresh(number) for number, place in enumerate(places)]
+            text = None if on_text is None else partial(_at, places, on_text)
+
+            def finish(number: int, reply: Generation, places: list[int] = places) -> None:
+                done[places[number]] = reply
+                if on_done is not None:
+                    on_done(places[number])
+
+            try:
+                self._run(left, cancel, text, finish, prefix)
+                return [done[job.index] for job in jobs]
+            except OutOfMemory as problem:
+                lacking = OutOfMemory(str(problem))  # the caught one holds what the failed pass held
+            for job in left:
+                jobs[places[job.index]].shown = job.shown
+            if len(left) == 1 or not self._engine.halve():
+                raise lacking
+
+    def _run(
+        self,
+        jobs: Sequence[Job],
+        cancel: CancelToken,
+        on_text: TextCallback | None,
+        finish: Callable[[int, Generation], None],
+        prefix: Prefix | None,
+    ) -> None:
+        """Write batch after batch; ``finish`` is told each reply as it is done."""
         ids = [job.ids for job in jobs]
         plan = list(self._engine.batches(ids, [job.request.max_new_tokens for job in jobs]))
         beginnings: dict[int, Prefix] = {}
@@ -145,10 +183,9 @@ class Decoder:
                     batch = PaddedBatch(self._engine, [jobs[i] for part in parts for i in part.rows], prefix)
                 else:
                     batch = SharedBatch(self._engine, ids, parts, beginnings, prefix, cancel)
-                done.update(self._write(jobs, batch, began, cancel, on_text, on_done))
+                self._write(jobs, batch, began, cancel, on_text, finish)
             needed = {part.group for later in plan[number + 1 :] for part in later}
             beginnings = {group: begun for group, begun in beginnings.items() if group in needed}
-        return [done[job.index] for job in jobs]
 
     def _write(
         self,
@@ -157,12 +194,11 @@ class Decoder:
         began: float,
         cancel: CancelToken,
         on_text: TextCallback | None,
-        on_done: Callable[[int], None] | None,
-    ) -> dict[int, Generation]:
+        finish: Callable[[int, Generation], None],
+    ) -> None:
         """Replies of a batch whose prompts are computed, token by token; finished rows leave at once."""
         count = len(batch.order)
         samplers = {i: self._sampler(jobs[i].request) for i in batch.order}
-        done: dict[int, Generation] = {}
         logits = batch.first
         while True:
             cancel.check()
@@ -170,12 +206,10 @@ class Decoder:
             for place, i in enumerate(batch.order):
                 self._advance(jobs[i], samplers[i].next_token(logits[place]), samplers[i], on_text)
                 if jobs[i].finish:
-                    done[i] = _generation(jobs[i], batch.cached[i], began, count)
-                    if on_done is not None:
-                        on_done(i)
-            batch.drop([i for i in batch.order if i in done])
+                    finish(i, _generation(jobs[i], batch.cached[i], began, count))
+            batch.drop([i for i in batch.order if jobs[i].finish])
             if not batch.order:
-                return done
+                return
             logits = batch.decode([jobs[i].tokens[-1] for i in batch.order])
 
     def _sampler(self, request: GenerationRequest) -> Sampler:
@@ -206,6 +240,10 @@ class Decoder:
             if len(job.text) > len(job.shown):
                 on_text(job.index, job.text[len(job.shown) :])
             job.shown = job.text
+
+
+def _at(places: Sequence[int], on_text: TextCallback, number: int, text: str) -> None:
+    on_text(places[number], text)
 
 
 def _generation(job: Job, cached: int, began: float, batch: int) -> Generation:

@@ -14,11 +14,14 @@ from mdqa.attention.rows import ROWS_ARGUMENT, Group, Rows
 from mdqa.backends.batching import Alike, alike, passes
 from mdqa.backends.gathering import Gathered, Part
 from mdqa.backends.prefix import Prefix, common_length
-from mdqa.errors import ModelError
+from mdqa.errors import ModelError, OutOfMemory
 from mdqa.records import Cost
 
 REPLY_ALLOWANCE = 1024
 """Tokens that a reply may add before a sliding window must not be counted on any more."""
+
+SMALLEST_BATCH = 256
+"""Tokens of a batch below which halving it cannot help any more: most prompts are a batch of their own by then."""
 
 _PLAIN_LAYERS = {"full_attention", "sliding_attention"}
 
@@ -86,6 +89,13 @@ class Engine:
         self.model = None
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
+
+    def halve(self) -> bool:
+        """Compute less at once from now on, after the memory did not hold it; False where that is little already."""
+        if self.batch_tokens < SMALLEST_BATCH:
+            return False
+        self.batch_tokens, self.pass_budget = self.batch_tokens // 2, max(self.pass_budget // 2, 1)
+        return True
 
     def batches(self, rows: Sequence[Sequence[int]], rooms: Sequence[int]) -> Iterator[list[Part]]:
         """What is written together: batches within ``batch_tokens`` (or one row). ``rooms``: longest reply per row."""
@@ -304,7 +314,7 @@ class Engine:
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
         rows, tokens = ids.shape[0], ids.shape[1] + (0 if cache is None else cache.get_seq_length())
-        raise ModelError(
+        raise OutOfMemory(
             f"there is not enough memory on {self.device} for {rows} prompt(s) of {tokens:,} tokens at once. Give "
             "fewer or shorter documents, or choose a smaller model."
         )

@@ -8,7 +8,7 @@ rest goes through in passes with little padding. The cost counts what was sent a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +30,7 @@ from mdqa.backends.decoding import Decoder, Job
 from mdqa.backends.forward import Engine
 from mdqa.backends.prefix import Prefix
 from mdqa.cancellation import CancelToken
-from mdqa.errors import ConfigError, PromptTooLong
+from mdqa.errors import ConfigError, OutOfMemory, PromptTooLong
 from mdqa.prompting import Prompt, SegmentKind
 from mdqa.records import AttentionMap, Cost, Generation, Head, TokenHeat
 
@@ -129,27 +129,48 @@ class TransformersBackend:
         rows: dict[tuple[int, ...], list[int]] = {}  # token ids -> the prompts that begin with them
         for i, prompt in enumerate(prompts):
             layout = self._layout(prompt)
-            span = _target(layout, target)
+            span = layout.target(target)
             targets.append(layout.ids[span.first : span.last])
             rows.setdefault(layout.ids[: span.last - 1], []).append(i)
-        distinct, results = list(rows), dict[int, Likelihood]()
+        results: dict[int, Likelihood] = {}
+        while left := [row for row, places in rows.items() if places[0] not in results]:
+            try:
+                for row, found in self._likelihoods(left, rows, targets, cancel):
+                    results |= found
+                    if on_done is not None:
+                        for i in rows[row]:
+                            on_done(i)
+            except OutOfMemory as problem:
+                lacking = OutOfMemory(str(problem))  # the caught one holds what the failed pass held
+            else:
+                break
+            if len(left) == 1 or not self._engine.halve():
+                raise lacking
+        return [results[i] for i in range(len(prompts))]
+
+    def _likelihoods(
+        self,
+        distinct: Sequence[tuple[int, ...]],
+        rows: Mapping[tuple[int, ...], Sequence[int]],
+        targets: Sequence[tuple[int, ...]],
+        cancel: CancelToken,
+    ) -> Iterator[tuple[tuple[int, ...], dict[int, Likelihood]]]:
+        """Row by row the likelihoods of the prompts that begin with it, by the prompts' places."""
         keep = [max(len(targets[i]) for i in rows[row]) for row in distinct]
         began = time.perf_counter()
         for batch, step in self._engine.passes(distinct, keep, cancel.check):
-            ids = [distinct[place] for place in batch]
-            seconds = (time.perf_counter() - began) / sum(len(rows[row]) for row in ids)
-            for place, row in enumerate(ids):
+            seconds = (time.perf_counter() - began) / sum(len(rows[distinct[place]]) for place in batch)
+            for place, row in enumerate(distinct[number] for number in batch):
+                found: dict[int, Likelihood] = {}
                 for i in rows[row]:
                     tokens = torch.tensor(targets[i], device=step.logits.device)
                     # one prompt at a time: in float32 a whole batch over a large vocabulary takes gigabytes
                     logprobs = torch.log_softmax(step.logits[place, -len(tokens) :].float(), dim=-1)  # (length, V)
                     picked = logprobs.gather(1, tokens[:, None]).sum()
                     cost = step.cost(place, seconds) if i == rows[row][0] else _reused(len(row), seconds)
-                    results[i] = Likelihood(float(picked), len(tokens), cost)
-                    if on_done is not None:
-                        on_done(i)
+                    found[i] = Likelihood(float(picked), len(tokens), cost)
+                yield row, found
             began = time.perf_counter()
-        return [results[i] for i in range(len(prompts))]
 
     def attend(
         self,
@@ -209,15 +230,6 @@ class TransformersBackend:
         for column, span in enumerate(spans):
             weights[span.first : span.last, column] = 1.0 if pool == "sum" else 1.0 / max(span.last - span.first, 1)
         return weights
-
-
-def _target(layout: Layout, target: SegmentKind | Literal["reply"]) -> Span:
-    if target == "question":
-        return layout.question
-    spans = [layout.reply] if target == "reply" else list(layout.of_kind(target))
-    if not spans or spans[-1].last == spans[-1].first:
-        raise ConfigError(f"the prompt has no {target} whose likelihood could be taken")
-    return spans[-1]
 
 
 def _reused(tokens: int, seconds: float) -> Cost:

@@ -10,17 +10,24 @@ import json
 from dataclasses import dataclass
 from importlib.resources import files
 
+from mdqa.benchmarks.names import EXAMPLES, named
 from mdqa.errors import ConfigError
 from mdqa.records import Question
 
 
 @dataclass(frozen=True)
 class Example:
-    """An example with its name, its title and one sentence on what to look at."""
+    """An example with its name, its title and one sentence on what to look at.
+
+    ``shows``: for after the run, what is interesting in it, naming documents by their titles. ``look``: the parts of a
+    result where that is seen, the best one first.
+    """
 
     name: str
     title: str
     teaches: str
+    shows: str
+    look: tuple[str, ...]
     question: Question
 
 
@@ -30,9 +37,24 @@ def examples() -> tuple[Example, ...]:
     paths = sorted((path for path in folder.iterdir() if path.name.endswith(".json")), key=lambda path: path.name)
     loaded = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     return tuple(
-        Example(data["name"], data["title"], data["teaches"], Question.model_validate(data["question"]))
+        Example(
+            data["name"],
+            data["title"],
+            data["teaches"],
+            data["shows"],
+            tuple(data["look"]),
+            named(Question.model_validate(data["question"]), EXAMPLES),
+        )
         for data in loaded
     )
+
+
+def example_of(question: Question) -> Example | None:
+    """The example that a question is, whatever was done to its documents; None for any other question."""
+    name = question.id.removeprefix("example-")
+    if name == question.id:
+        return None
+    return next((found for found in examples() if (found.name, found.question.id) == (name, question.id)), None)
 
 
 def example(name: str) -> Example:

@@ -13,7 +13,7 @@ has the same as values, with the id of the source.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -142,12 +142,17 @@ def _extra(item: Question, taken: set[str], where: str) -> Iterator[Document]:
 def _meta(item: Question, wanted: Placement, found: list[Document]) -> dict[str, Any]:
     """The question's meta with what was done; a ``gold_position`` (from 0) in it is brought up to date."""
     placed = {"source_id": item.id, **asdict(wanted), "documents": len(found)}
-    meta = {name: value for name, value in item.meta.items() if name != "gold_position"}
-    if "gold_position" in item.meta:
-        places = [index for index, document in enumerate(found) if document.gold]
-        single = isinstance(item.meta["gold_position"], int) and len(places) == 1
-        meta["gold_position"] = places[0] if single else places
-    return {**meta, "placed": placed}
+    return {**with_gold_position(item.meta, found), "placed": placed}
+
+
+def with_gold_position(meta: Mapping[str, Any], documents: Sequence[Document]) -> dict[str, Any]:
+    """A question's meta for these documents: a ``gold_position`` (from 0) in it is brought up to date."""
+    rest = {name: value for name, value in meta.items() if name != "gold_position"}
+    if "gold_position" not in meta:
+        return rest
+    places = [index for index, document in enumerate(documents) if document.gold]
+    single = isinstance(meta["gold_position"], int) and len(places) == 1
+    return {**rest, "gold_position": places[0] if single else places}
 
 
 def source_id(item: Question) -> str:

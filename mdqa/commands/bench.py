@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from mdqa.backends.base import Backend
 from mdqa.cancellation import CancelToken
 from mdqa.commands.answer import stop_by_signal
-from mdqa.commands.database import stored_profiles
+from mdqa.commands.database import opened, stored_profiles
 from mdqa.commands.options import (
     add_database_argument,
     add_model_arguments,
@@ -63,7 +63,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", default="", metavar="NAME", help="calibration profile: a name or a JSON file")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything that is drawn (default: 0)")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the method (madara, duquad)"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the method, or of annotate"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     group = parser.add_argument_group("prompts")
@@ -165,6 +165,7 @@ def _plan(
         find_profile=find,
         cancel=cancel,
         progress=progress,
+        open_store=opened,
     )
 
 

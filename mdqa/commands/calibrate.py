@@ -7,8 +7,9 @@ file that --profile FILE.json reads.
 
 MADARA's No-Filter accuracy needs to know which answers are right. Where the file does not say, --labels takes the
 verdicts that people gave on the page on stored MADARA runs with treatment nf, of this model, on the same question
-over the same documents in the same order: the majority of each person's latest verdict; ties are left out. People
-accept wordings that exact match does not, so what they say tends to be more than exact match would give.
+over the same documents in the same order: the majority of each person's latest verdict; ties are left out. Labels that
+were given in annotation queues come first, as they were given blind. People accept wordings that exact match does not,
+so what they say tends to be more than exact match would give.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from inspect import signature
 from itertools import islice
 from pathlib import Path
 
+from mdqa.agreement.learning import content
 from mdqa.benchmarks.base import in_split, read_questions
 from mdqa.calibration import JUDGED_RUNS, planned, typed_options, write_profile
 from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import opened, stored_profiles
+from mdqa.commands.labelled import queue_verdicts
 from mdqa.commands.options import (
     add_database_argument,
     add_model_arguments,
     add_question_arguments,
     check_output,
+    choose_profile,
     make_tools,
     open_backend,
     parse_set,
@@ -37,7 +41,7 @@ from mdqa.commands.options import (
 from mdqa.errors import Cancelled, ConfigError, InputError
 from mdqa.methods.cafe.quality import table
 from mdqa.passes import Passes
-from mdqa.records import Question
+from mdqa.records import Profile, Question
 from mdqa.registry import CALIBRATIONS, load
 from mdqa.settings import Settings
 
@@ -56,6 +60,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--labels",
         action="store_true",
         help="where a question has no gold answers, use people's verdicts in the database on stored answers to it",
+    )
+    parser.add_argument(
+        "--before", metavar="NAME", help="another profile to measure beside the new one, on the same questions"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_question_arguments(parser, split="calibration", seed=42, several=True)
@@ -96,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
         _check_name(args, database, backend.model)
         if args.labels:
             options["verdicts"] = _verdicts(args.method, database, backend.model, questions)
+        if args.before:
+            options["before"] = _before(args, database, backend.model, accepted)
         with stop_by_signal() as cancel, tqdm(file=sys.stderr, disable=args.quiet, dynamic_ncols=True) as bar:
 
             def progress(done: int, total: int, message: str = "") -> None:
@@ -131,6 +140,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _before(args: argparse.Namespace, database: Path, model: str, accepted: Container[str]) -> Profile | None:
+    """The profile of ``--before``; ConfigError where the calibration measures none."""
+    if "before" not in accepted:
+        raise ConfigError(f"--before: the calibration of {args.method} measures no other profile beside its own")
+    return choose_profile(args.method, model, args.before, stored_profiles(database))
+
+
 def _others(args: argparse.Namespace, used: Sequence[Question]) -> list[Question]:
     """Questions with evidence marks of the other half of every file, none of them among the used ones."""
     split = "calibration" if args.split == "held-out" else "held-out"
@@ -157,17 +173,21 @@ def _verdicts(method: str, database: Path, model: str, questions: Sequence[Quest
     """
     unanswered = [item for item in questions if not item.answers]
     with opened(database) as store:
-        judged = store.annotations.verdicts(model=model, **JUDGED_RUNS[method]).on(unanswered)
-    found = f"people judged {len(judged.right)} of {len(unanswered)} questions without gold answers"
+        labelled = queue_verdicts(store, model=model, **JUDGED_RUNS[method])
+        own = {item.id: labelled[key] for item in unanswered if (key := content(item)) in labelled}
+        rest = [item for item in unanswered if item.id not in own]
+        judged = store.annotations.verdicts(model=model, **JUDGED_RUNS[method]).on(rest)
+    right = {**judged.right, **own}
+    found = f"people judged {len(right)} of {len(unanswered)} questions without gold answers"
     ties = f"; {judged.tied} more are left out, with as many for as against" if judged.tied else ""
-    if unanswered and not judged.right:
+    if unanswered and not right:
         raise InputError(
             f"--labels: {found}{ties}. Answer them on the page with {_named(method)} and {model}, say whether the "
             "answers are right, or leave out --labels",
             place=str(database),
         )
     print(found + ties, file=sys.stderr)
-    return dict(judged.right)
+    return right
 
 
 def _named(method: str) -> str:

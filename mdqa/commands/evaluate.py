@@ -2,7 +2,8 @@
 
 --methods A,B[,LABEL=C:KEY=VALUE:...] names the entries: methods, or vanilla, oracle, closed_book, bm25, dense, hybrid
 for methods with options, each with a label and options of its own if wanted. The others are compared with the first.
---positions 1,5,10 puts the evidence of every question in these places in turn.
+--positions 1,5,10 puts the evidence of every question in these places in turn. --setting gives all entries the evidence
+only (oracle), no document (closed_book), or everything but the evidence (no_gold).
 
 DIR gets results.jsonl (a line per run, as answer writes them, with the entry's label), report.md and report.json. An
 interrupted evaluation goes on where it stopped when the same command is given again, also with more entries, positions
@@ -22,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from mdqa.benchmarks.placing import Placeable
+from mdqa.benchmarks.placing import SETTINGS, Placeable
 from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import stored_profiles
 from mdqa.commands.entries import parse_entries, read_plan
@@ -44,7 +45,7 @@ from mdqa.comparison.markdown import to_markdown
 from mdqa.comparison.numbers import report
 from mdqa.comparison.observations import series_of
 from mdqa.errors import ConfigError, InputError, OutputError
-from mdqa.evaluation.plan import Entry, Task, placed_questions, placements, tasks
+from mdqa.evaluation.plan import Entry, Task, check_closed_book, placed_questions, placements, tasks
 from mdqa.evaluation.work import Line, Setup
 from mdqa.records import Overflow, Profile, Question
 from mdqa.registry import method_class
@@ -78,6 +79,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--documents", dest="totals", type=_numbers, default=(), metavar="10,20", help="numbers of documents in total"
     )
+    parser.add_argument(
+        "--setting",
+        dest="for_all",  # what is called setting is done while questions are read, before positions
+        default="given",
+        choices=SETTINGS,
+        help="gold documents only (oracle), no documents (closed_book), or all but the gold ones (no_gold)",
+    )
     parser.add_argument("--models", metavar="M,...", help="several models, in place of --model")
     add_worker_arguments(parser)
     parser.add_argument(
@@ -100,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     settings = Settings.from_environment()
     entries = read_plan(args.plan) if args.plan else parse_entries(args.methods)
+    if args.for_all == "closed_book":
+        check_closed_book(entries)
     sources = questions_from(args)
     plan = _plan(args, settings, entries, _placed(args, sources))
     _make_folder(args.output, args.input)
@@ -127,7 +137,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _placed(args: argparse.Namespace, sources: Sequence[Question]) -> list[Question]:
     reasons: list[str] = []
-    found = placed_questions(sources, placements(args.positions, args.totals), reasons.append)
+    found = placed_questions(sources, placements(args.positions, args.totals, args.for_all), reasons.append)
     for reason in reasons[:SHOWN_LEFT_OUT]:
         print(f"left out: {one_line(reason)}", file=sys.stderr)
     if len(reasons) > SHOWN_LEFT_OUT:

@@ -29,8 +29,17 @@ SHOWN_NOTICES = 5
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that choose and load a model; their defaults come from the settings when they are used."""
     group = parser.add_argument_group("model")
-    group.add_argument("--model", help="builtin, scripted, a Hugging Face id or a folder (default: MDQA_MODEL)")
-    group.add_argument("--backend", default="auto", choices=("auto", *BACKENDS), help="what runs the model")
+    group.add_argument(
+        "--model",
+        help="builtin, a Hugging Face id, a folder, vllm:NAME for an engine of vLLM, http://HOST:PORT/v1 for a server, "
+        "scripted, or 'A + B': A writes, B shows attention (default: MDQA_MODEL)",
+    )
+    group.add_argument(
+        "--backend",
+        default="auto",
+        choices=("auto", *BACKENDS),
+        help="what runs the model (vllm: an engine of its own)",
+    )
     group.add_argument("--device", help="auto, cpu, cuda, cuda:0 ... (default: MDQA_DEVICE or auto)")
     group.add_argument("--dtype", help="auto, float32, bfloat16, float16 (default: MDQA_DTYPE or auto)")
 
@@ -204,7 +213,17 @@ def open_backend(args: argparse.Namespace, settings: Settings) -> Backend:
         dtype=args.dtype or settings.dtype,
         cache=settings.cache,
         progress=progress,
+        **served(settings),
     )
+
+
+def served(settings: Settings) -> dict[str, str]:
+    """What servers and engines need to know, as arguments of ``load_backend``."""
+    return {
+        "api_key": settings.api_key,
+        "vllm_python": settings.vllm_python,
+        "vllm_arguments": settings.vllm_args,
+    }
 
 
 def make_tools(backend: Backend, profile: Profile | None = None) -> Tools:

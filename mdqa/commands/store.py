@@ -1,4 +1,4 @@
-"""Keep the results of answer and evaluate in the database, where the page shows them: History, Reports, queues.
+"""Keep the results of answer and evaluate in the database, where the page shows them: Failures, Reports, queues.
 
 A run that is in the database already is left as it is, so the command can be given again after more questions were
 answered. Result lines hold no prompts and no full attention maps; the page says so where it would show them.
@@ -10,10 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from mdqa.benchmarks.names import file_stem, named
 from mdqa.benchmarks.placing import Placeable
 from mdqa.commands.database import opened, storage_module
 from mdqa.commands.options import add_database_argument, questions_in
 from mdqa.commands.results import input_digest
+from mdqa.diagnosis.facets import facets_of
 from mdqa.records import RunResult
 from mdqa.registry import READERS
 from mdqa.result_lines import lines_of, results_in
@@ -34,7 +36,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Store every run of the file; InputError for a line that is none before any later one is stored."""
-    questions = Placeable(questions_in(args.input, args.format, "all", None))
+    origin = file_stem(str(args.input))
+    questions = Placeable(named(item, origin) for item in questions_in(args.input, args.format, "all", None))
     database = args.db or Settings.from_environment().database
     unknown = storage_module("runs").UnknownRun
     new = there = 0
@@ -46,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
                     continue
             except unknown:
                 store.runs.begin(result)
-            store.runs.finish(result, correct=_correct(result))
+            store.runs.finish(result, correct=_correct(result), facets=facets_of(result))
             new += 1
     kept = f", {there} were there already" if there else ""
     print(f"{new} runs are in {database} now{kept}", file=sys.stderr)

@@ -10,11 +10,12 @@ from dataclasses import replace
 from functools import partial
 
 from mdqa.cancellation import CancelToken
-from mdqa.commands.options import make_tools, positive
+from mdqa.commands.options import make_tools, positive, served
 from mdqa.evaluation.plan import Task
 from mdqa.evaluation.processes import in_processes
 from mdqa.evaluation.ray_cluster import on_ray
 from mdqa.evaluation.work import Done, Identity, Line, Setup, Worker, in_this_process, lost_line
+from mdqa.settings import Settings
 
 
 def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,6 +98,7 @@ def open_worker(setup: Setup, number: int) -> Worker:
         dtype=setup.dtype,
         cache=setup.cache,
         progress=progress,
+        **served(Settings.from_environment()),  # keys stay out of what is sent to other processes
     )
     common = make_tools(backend)
     return Worker(setup, backend, {entry.label: replace(common, profile=entry.profile) for entry in setup.entries})

@@ -35,6 +35,24 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
 )
 """Every verdict in one sentence."""
 
+TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "metric_mismatch": "Right for people, wrong for the metric",
+        "unanswered": "No answer",
+        "overruled": "Right answer overruled",
+        "vote_split": "Right answer outvoted",
+        "wrong_extraction": "Wrong answer taken from a right reply",
+        "gold_not_in_input": "Evidence not in the input",
+        "parse_failure": "Reply could not be read",
+        "dropped": "Evidence dropped",
+        "kept_not_cited": "Evidence kept, not cited",
+        "kept_not_attended": "Evidence kept, not attended",
+        "read_but_wrong": "Everything read, still wrong",
+        "evidence_unknown": "Wrong, evidence unknown",
+    }
+)
+"""Every verdict in a few words."""
+
 UNREADABLE = frozenset({"parse_error", "out_of_range", "truncated", "timeout"})
 """Statuses of a reply that could not be read. ``unavailable`` is none: there nothing was asked."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from mdqa.benchmarks.placing import Placement, place
+from mdqa.benchmarks.placing import Placement, Setting, place
 from mdqa.errors import ConfigError, InputError
 from mdqa.methods.base import MethodConfig
 from mdqa.records import Profile, Question
@@ -85,9 +85,20 @@ def check_labels(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def placements(positions: Sequence[int], documents: Sequence[int]) -> list[Placement]:
-    """Every position with every number of documents; one that changes nothing where neither is given."""
-    return [Placement(position, count) for count in documents or (None,) for position in positions or (None,)]
+def placements(positions: Sequence[int], documents: Sequence[int], setting: Setting = "given") -> list[Placement]:
+    """Every position with every number of documents in a setting; one that changes nothing where none is given.
+
+    ConfigError for what excludes each other: a setting other than ``given`` leaves no evidence to place.
+    """
+    return [Placement(position, count, setting) for count in documents or (None,) for position in positions or (None,)]
+
+
+def check_closed_book(entries: Iterable[Entry]) -> None:
+    """ConfigError names the first entry whose method cannot answer without documents."""
+    for entry in entries:
+        if not method_class(entry.method).closed_book:
+            what = f"entry {entry.label!r}: the method {entry.method} cannot answer without documents"
+            raise ConfigError(f"--setting closed_book: {what}")
 
 
 def placed_questions(

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mdqa.backends.base import (
+    SEPARATOR,
     Backend,
     Capability,
     InspectableBackend,
@@ -151,7 +152,8 @@ class Tools:
         if missing:
             raise CapabilityError(
                 f"the backend {self.backend.name!r} cannot give {' and '.join(missing)}; "
-                "choose a model that runs through transformers (a name, a Hugging Face id or a folder)"
+                "choose a model that runs through transformers (a name, a Hugging Face id or a folder), or put one "
+                "beside this one: 'NAME + builtin'"
             )
 
 
@@ -164,9 +166,10 @@ class Method(ABC):
     Config: ClassVar[type[MethodConfig]]
     uses_profile: ClassVar[bool] = False
     requires_profile: ClassVar[bool] = False
+    profile_of_inspected: ClassVar[bool] = False  # the profile is about attention, see profiled()
     closed_book: ClassVar[bool] = False  # whether it can answer without any document
     without_profile: ClassVar[str] = ""  # what a person can do instead of calibrating, as the end of a sentence
-    controls: ClassVar[tuple[str, ...]] = ()  # options worth trying out on a result, see the page's "Run again with"
+    controls: ClassVar[tuple[str, ...]] = ()  # options worth trying out on a result, see the page's "What if"
 
     def __init__(self, config: MethodConfig, tools: Tools) -> None:
         self.config = config
@@ -181,6 +184,12 @@ class Method(ABC):
     def needs(cls, config: MethodConfig) -> tuple[Capability, ...]:
         """Backend capabilities needed with these options."""
         return ("generate",)
+
+    @classmethod
+    def profiled(cls, model: str) -> str:
+        """The model that this method's profile is about: of two as one, the one that writes or that is looked at."""
+        writer, plus, inspector = model.partition(SEPARATOR)
+        return model if not plus else inspector if cls.profile_of_inspected else writer
 
     @classmethod
     def profile_advice(cls, model: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from mdqa.cancellation import CancelToken
@@ -14,12 +16,17 @@ from mdqa.performance.measuring import Measured, Meter, Progress, Variant, measu
 from mdqa.records import Profile, Question
 
 
+def no_database(path: Path) -> AbstractContextManager[Any]:
+    """Stands where a benchmark is given no way to a database."""
+    raise ConfigError(f"this benchmark needs a database ({path}) and was given no way to open one")
+
+
 @dataclass(frozen=True)
 class Plan:
     """A benchmark's work: on what, with which tools, how it is watched.
 
     ``find_profile``: the calibration profile of a method, None where there is none. ``options``: of the method that is
-    measured, by a benchmark that takes them.
+    measured, by a benchmark that takes them. ``open_store``: opens a database (the core knows none itself).
     """
 
     tools: Tools
@@ -30,6 +37,7 @@ class Plan:
     cancel: CancelToken = field(default_factory=CancelToken)
     progress: Progress = silent
     options: Mapping[str, Any] = field(default_factory=dict)
+    open_store: Callable[[Path], AbstractContextManager[Any]] = no_database
 
     def refuse_options(self, name: str) -> None:
         """For a benchmark of fixed options; ConfigError if some were given."""

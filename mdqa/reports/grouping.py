@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mdqa.benchmarks.placing import Placement, read_suffix, source_id
+from mdqa.interventions import done_to
 from mdqa.records import Question, RunResult
 
 Runs = Mapping[Hashable, RunResult]
@@ -44,11 +45,13 @@ def same_question(item: Question) -> Hashable:
 def data_set(item: Question, *, pool: bool = False) -> str:
     """The name of the question's data set and how its documents were placed (``nq20@p10``); may be empty.
 
+    Questions whose documents somebody changed by hand stand apart (``nq20@what-if``).
     With ``pool`` the position of the evidence does not count.
     """
     found = read_suffix(item.id) if "placed" in item.meta else None
     placement = found[1] if found else Placement()
-    return str(item.meta.get("dataset") or "") + (replace(placement, position=None) if pool else placement).suffix
+    suffix = (replace(placement, position=None) if pool else placement).suffix
+    return str(item.meta.get("dataset") or "") + suffix + ("@what-if" if done_to(item) else "")
 
 
 def sources(runs: Iterable[RunResult]) -> list[str]:

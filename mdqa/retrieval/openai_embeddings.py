@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 
+from mdqa.backends.addresses import check_address, check_key, said
 from mdqa.errors import ConfigError, ModelError
 from mdqa.retrieval.dense import DenseRanker
 
@@ -51,9 +51,8 @@ class OpenAIEmbeddings:
         attempts: int = 4,
         wait: float = 1.0,
     ) -> None:
-        check_url(url)
-        if not (key.isascii() and key.isprintable()):
-            raise ConfigError("MDQA_API_KEY holds characters that no key has, such as a line break")
+        check_address(url, "the embeddings server")
+        check_key(key)
         if not model:
             raise ConfigError(f"the embeddings of {url} need the name of a model")
         self.name = f"{model} at {url}"
@@ -86,7 +85,9 @@ class OpenAIEmbeddings:
             except httpx.TimeoutException:
                 raise self._problem(f"did not reply within {self._timeout:g} seconds") from None
             except (httpx.RequestError, httpx.InvalidURL) as error:
-                raise self._problem(f"cannot be reached ({type(error).__name__}: {self._safe(str(error))})") from None
+                raise self._problem(
+                    f"cannot be reached ({type(error).__name__}: {said(str(error), self._key)})"
+                ) from None
             busy = reply.status_code == 429 or reply.status_code >= 500
             pause = self._pause(reply, attempt)
             if not busy or attempt == self._attempts or pause > LONGEST_WAIT:
@@ -97,7 +98,7 @@ class OpenAIEmbeddings:
             raise self._problem(f"{given} ({reply.status_code})")  # its own words may repeat a part of the key
         if not reply.is_success:
             tried = f" after {attempt} attempts" if attempt > 1 else ""
-            raise self._problem(f"replies {reply.status_code}{tried}: {self._safe(reply.text)}")
+            raise self._problem(f"replies {reply.status_code}{tried}: {said(reply.text, self._key)}")
         return reply
 
     def _pause(self, reply: httpx.Response, attempt: int) -> float:
@@ -111,10 +112,10 @@ class OpenAIEmbeddings:
         try:
             data: Any = reply.json()
         except ValueError:
-            raise self._problem(f"sends no JSON: {self._safe(reply.text)}") from None
+            raise self._problem(f"sends no JSON: {said(reply.text, self._key)}") from None
         entries = data.get("data") if isinstance(data, dict) else None
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise self._problem(f"sends no list of embeddings under 'data': {self._safe(reply.text)}")
+            raise self._problem(f"sends no list of embeddings under 'data': {said(reply.text, self._key)}")
         numbers = [entry.get("index", place) for place, entry in enumerate(entries)]
         if any(type(number) is not int for number in numbers) or sorted(numbers) != list(range(count)):
             raise self._problem(f"sends {len(entries)} embeddings for {count} texts, or numbers them wrongly")
@@ -126,29 +127,8 @@ class OpenAIEmbeddings:
             raise self._problem("sends an embedding that is no list of numbers") from None
         return [by_index[index] for index in range(count)]
 
-    def _safe(self, text: str) -> str:
-        """The beginning of what the server said, on one line and without the key."""
-        shown = " ".join(text.split())
-        return (shown.replace(self._key, "***") if self._key else shown)[:200]
-
     def _problem(self, what: str) -> ModelError:
         return ModelError(f"the embeddings server {self._url} (model {self._model!r}) {what}")
-
-
-def check_url(url: str) -> None:
-    """ConfigError unless this is a plain http or https address without a secret in it."""
-    try:
-        parts = urlsplit(url)
-        bad = parts.scheme not in ("http", "https") or not parts.hostname or (parts.port or 0) < 0
-    except ValueError:
-        bad, parts = True, urlsplit("")
-    if bad:
-        raise ConfigError("the address of the embeddings server must look like https://HOST/v1 or http://HOST:PORT/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise ConfigError(
-            "the address of the embeddings server must hold no name, password or query: options are stored with "
-            "every result. A key belongs into the environment variable MDQA_API_KEY."
-        )
 
 
 def _numbers(value: Any) -> list[float]:

@@ -58,7 +58,7 @@ def resampled_ratios(
     k = numerators.shape[1]
     ratios = np.empty((resamples, k))
     first = 0
-    for counts in _drawn(len(table), resamples, seed):
+    for counts in drawn(len(table), resamples, seed):
         sums = counts @ table
         below = sums[:, k:][:, which]
         block = ratios[first : first + len(counts)]
@@ -77,12 +77,12 @@ def percentiles(draws: np.ndarray, level: float = 0.95) -> tuple[float, float] |
     return float(low), float(high)
 
 
-def _drawn(size: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+def drawn(size: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
     """Blocks (rows, size) of how often each cluster was drawn."""
     generator = np.random.default_rng(seed)
     rows = max(1, _DRAWN_AT_ONCE // size)
     for first in range(0, resamples, rows):
         count = min(rows, resamples - first)
-        drawn = generator.integers(0, size, (count, size))
-        drawn += np.arange(count)[:, None] * size
-        yield np.bincount(drawn.ravel(), minlength=count * size).reshape(count, size).astype(np.float64)
+        places = generator.integers(0, size, (count, size))
+        places += np.arange(count)[:, None] * size
+        yield np.bincount(places.ravel(), minlength=count * size).reshape(count, size).astype(np.float64)

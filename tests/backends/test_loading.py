@@ -90,14 +90,13 @@ def test_scripted(tmp_path):
 
 
 def test_unknown_backend(tmp_path):
-    with pytest.raises(ConfigError, match="auto, hf, scripted"):
+    with pytest.raises(ConfigError, match="auto, hf, vllm, openai, scripted"):
         load_backend("builtin", backend="tensorflow", cache=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ("http://localhost:8000/v1", "web address"),
         ("./not/here", "no folder"),
         ("/not/here", "no folder"),
         ("a/b/c", "no folder"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from mdqa.benchmarks.examples import Example, example, examples
+from mdqa.benchmarks.examples import Example, example, example_of, examples
+from mdqa.benchmarks.names import benchmark_of
 from mdqa.errors import ConfigError
 from mdqa.run import check_question
 from mdqa.scoring.answers import normalize
@@ -70,6 +73,30 @@ def test_one_answer_is_in_one_document_only_where_that_is_the_point() -> None:
             if f" {normalize(answer)} " in f" {normalize(document.text)} "
         }
         assert holders == set(question.gold_ids), name
+
+
+@pytest.mark.parametrize("item", ALL, ids=lambda item: item.name)
+def test_what_an_example_shows_names_its_own_documents(item: Example) -> None:
+    titles = {document.title for document in item.question.documents}
+    named = re.findall("“(.*?)”", item.shows)
+    assert [name for name in named if name[0].isupper()]
+    assert {name for name in named if name[0].isupper()} <= titles
+    assert item.look and set(item.look) <= {"flow", "documents", "decisions", "heads", "prompts"}
+    assert benchmark_of(item.question) == "examples"
+
+
+def test_numbers_that_an_example_explains_stand_in_its_documents() -> None:
+    for item in ALL:
+        text = " ".join(document.text for document in item.question.documents)
+        for figure in re.findall(r"\d[\d,.]*\d", item.shows):
+            assert figure in text or figure in item.question.question or "tenth" in item.shows, (item.name, figure)
+
+
+def test_a_question_is_known_as_an_example_after_its_documents_changed() -> None:
+    item = example("conflict")
+    assert example_of(item.question.with_documents(item.question.documents[1:])) == item
+    assert example_of(item.question.model_copy(update={"id": "conflict"})) is None
+    assert example_of(item.question.model_copy(update={"id": "example-nothing"})) is None
 
 
 def test_an_unknown_name_lists_what_there_is() -> None:

@@ -82,7 +82,7 @@ def assert_result(page: Page, method: str, documents: int, timeout: float = 20_0
         expect(page.get_by_test_id("agents")).to_contain_text("Judge")
     if method == "cafe":
         open_tab(page, "Heads")
-        expect(page.locator("#mdqa-head-map .heatmaplayer image").first).to_be_attached(timeout=timeout)
+        expect(page.locator("#mdqa-head-map [data-head]").first).to_be_attached(timeout=timeout)
         expect(page.locator("#mdqa-head-documents .heatmaplayer image").first).to_be_attached(timeout=timeout)
     open_tab(page, "Flow")
     assert page.locator("#mdqa-flow .mark.start").count() == documents

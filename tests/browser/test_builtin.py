@@ -26,8 +26,8 @@ def test_the_main_job_on_the_built_in_model(page: Page, builtin_server: Server) 
     builtin_server.stop()
     builtin_server.start()
     steps.open_page(page, builtin_server.url)
-    steps.open_tab(page, "History")
-    expect(page.locator("#mdqa-history tr[data-run]")).to_have_count(3, timeout=30_000)
+    steps.open_tab(page, "Failures")
+    expect(page.locator("#mdqa-failures tr[data-run]")).to_have_count(3, timeout=30_000)
     for method, (run_id, answer) in found.items():
         steps.open_page(page, f"{builtin_server.url}/?run={run_id}")
         assert steps.assert_result(page, method, documents, PATIENCE) == answer

@@ -34,22 +34,22 @@ def test_each_method_is_seen_kept_and_found_after_a_restart(page: Page, scripted
     scripted_server.stop()
     scripted_server.start()
     steps.open_page(page, scripted_server.url)
-    steps.open_tab(page, "History")
-    rows = page.locator("#mdqa-history tr[data-run]")
+    steps.open_tab(page, "Failures")
+    rows = page.locator("#mdqa-failures tr[data-run]")
     expect(rows).to_have_count(3, timeout=20_000)
     for method, (run_id, _) in found.items():
-        expect(page.locator(f'#mdqa-history tr[data-run="{run_id}"]')).to_contain_text(steps.TITLES[method])
+        expect(page.locator(f'#mdqa-failures tr[data-run="{run_id}"]')).to_contain_text(steps.TITLES[method])
     for method, (run_id, answer) in found.items():
         steps.open_page(page, f"{scripted_server.url}/?run={run_id}")
         assert steps.assert_result(page, method, documents) == answer
 
 
-def test_a_row_of_history_opens_its_own_run(page: Page, scripted_server: Server) -> None:
+def test_a_row_of_the_list_opens_its_own_run(page: Page, scripted_server: Server) -> None:
     steps.open_page(page, scripted_server.url)
     steps.choose_methods(page, "Direct answering (No-Filter)")
     run_id = steps.run(page, PATIENCE)
-    steps.open_tab(page, "History")
-    page.locator(f'#mdqa-history tr[data-run="{run_id}"] a').click()
+    steps.open_tab(page, "Failures")
+    page.locator(f'#mdqa-failures tr[data-run="{run_id}"] a').click()
     page.wait_for_url(f"**/?run={run_id}")
     expect(page.locator(f'#mdqa-result a[href="?run={run_id}"]').first).to_be_visible(timeout=30_000)
 
@@ -66,36 +66,6 @@ def test_several_methods_at_once_share_an_address(page: Page, scripted_server: S
     expect(page.locator("#mdqa-run-choice")).to_be_visible(timeout=30_000)
 
 
-def test_options_are_changed_under_the_answer(page: Page, scripted_server: Server) -> None:
-    steps.open_page(page, scripted_server.url)
-    steps.choose_methods(page, "CAFE")
-    first = steps.run(page, PATIENCE)
-    documents = page.locator("#mdqa-flow .mark.start").count()
-    delta, again = page.locator("#mdqa-rerun").get_by_label("Delta"), page.locator("#mdqa-again")
-    expect(page.locator("#mdqa-rerun").get_by_label("M1")).to_have_value("4")
-    delta.fill("-3")
-    again.click()
-    expect(page.locator("#mdqa-rerun .mdqa-message.bad")).to_contain_text("'delta'", timeout=20_000)
-    assert delta.input_value() == "-3" and f"run={first}" in page.url
-    delta.fill("9")
-    second = steps.run_again(page, PATIENCE)
-    assert second != first
-    change = page.get_by_test_id("change")
-    expect(change).to_contain_text("Delta 2.56495 → 9")
-    expect(change).to_contain_text("reused")
-    expect(delta).to_have_value("9")
-    assert steps.assert_result(page, "cafe", documents, PATIENCE)
-    steps.open_page(page, f"{scripted_server.url}/?run={second}")  # the new run's own address, from where it goes on
-    expect(delta).to_have_value("9", timeout=20_000)
-    page.locator("#mdqa-rerun").get_by_label("M1").fill("2")
-    page.locator("#mdqa-rerun").get_by_label("M1").press("Enter")
-    expect(page.get_by_test_id("change")).to_contain_text("M1 4 → 2", timeout=PATIENCE)
-    expect(page.locator("#mdqa-flow .mark.start")).to_have_count(documents)
-    steps.choose_methods(page, "Direct answering (No-Filter)")
-    steps.run(page, PATIENCE)
-    expect(page.locator("#mdqa-rerun")).to_be_hidden()
-
-
 def test_both_stages_of_cafe_are_seen(page: Page, scripted_server: Server) -> None:
     steps.open_page(page, scripted_server.url)
     steps.choose_methods(page, "CAFE")
@@ -108,7 +78,7 @@ def test_both_stages_of_cafe_are_seen(page: Page, scripted_server: Server) -> No
     for stage, rings in (("Coarse filtering", 4), ("Fine steering", 2)):
         result.get_by_label("Attention map").click()
         page.get_by_role("option", name=stage).first.click()
-        expect(page.locator("#mdqa-head-map .scatterlayer .points path")).to_have_count(rings, timeout=20_000)
+        expect(page.locator("#mdqa-head-map button.ring")).to_have_count(rings, timeout=20_000)
     steps.open_tab(page, "Documents")
     expect(page.locator("#mdqa-documents .heat")).to_have_count(0)
     result.get_by_label("Highlight in the text").click()
@@ -146,8 +116,8 @@ def test_markup_stays_text(page: Page, scripted_server: Server) -> None:
         for name in ("Flow", "Documents", "Decisions", "Heads", "Prompts"):
             steps.open_tab(page, name)
             page.wait_for_timeout(400)
-    steps.open_tab(page, "History")
-    expect(page.locator("#mdqa-history tr[data-run]").first).to_contain_text("<img")
+    steps.open_tab(page, "Failures")
+    expect(page.locator("#mdqa-failures tr[data-run]").first).to_contain_text("<img")
     assert page.evaluate("window.hacked") is None
     assert page.locator("img[src='x']").count() == 0
     assert page.locator("#mdqa-result b", has_text="bold").count() == 0
@@ -224,8 +194,8 @@ def test_a_disagreement_is_seen_side_by_side_and_queued_by_one_click(page: Page,
         one, two = local.bounding_box(), everything.bounding_box()
         assert one is not None and two is not None and one["y"] + one["height"] <= two["y"]
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
-        steps.open_tab(page, "History")
-        row = page.locator(f'#mdqa-history tr[data-run="{run_id}"]')
+        steps.open_tab(page, "Failures")
+        row = page.locator(f'#mdqa-failures tr[data-run="{run_id}"]')
         expect(row).to_contain_text(f"queued: {DISAGREEMENT}", timeout=10_000)
 
 

@@ -70,6 +70,33 @@ def test_writes_results_and_reports(source: Path, tmp_path: Path, capsys: pytest
     assert [json.loads(row) for row in capsys.readouterr().out.splitlines()] == found["entries"]
 
 
+def test_settings_of_the_documents_hold_for_all_entries(source: Path, tmp_path: Path) -> None:
+    """One file may hold several settings: each is a place of the report, beside the questions as given."""
+    limits = ("--limit", "2")
+    for setting in ((), ("--setting", "oracle"), ("--setting", "no_gold")):
+        assert main(arguments(source, *limits, *setting)) == 0
+    found = {(line["entry"], line["id"]): line["stages"][0]["documents"] for line in lines(tmp_path / "out")}
+    assert len(found) == 2 * 2 * 3
+    for entry in ("vanilla", "bm25 top_k=1"):
+        assert found[entry, "q0-0"] == ["a", "b", "c"]
+        assert found[entry, "q0-0@oracle"] == ["a"]
+        assert found[entry, "q0-0@no_gold"] == ["b", "c"]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [part["placement"] for part in report["placements"]] == ["as given", "no gold", "oracle"]
+    vanilla = {part["placement"]: part["entries"][0]["sub_em"]["mean"] for part in report["placements"]}
+    assert vanilla["oracle"] == 1.0 and vanilla["no gold"] == 0.0
+
+
+def test_without_documents_only_what_can_answer_so(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(source, "--setting", "closed_book")) == 2
+    assert "entry 'bm25 top_k=1': the method retrieve_read cannot answer without" in capsys.readouterr().err
+    assert main(arguments(source, "--setting", "closed_book", "--limit", "1", methods="vanilla")) == 0
+    (line,) = lines(tmp_path / "out")
+    assert (line["id"], line["status"], line["stages"][0]["documents"]) == ("q0-0@closed_book", "ok", [])
+
+
 def test_more_entries_and_questions_take_what_is_there(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(arguments(source, "--limit", "2", methods="a=bm25")) == 0
@@ -147,6 +174,8 @@ def test_failures_are_recorded_and_can_be_run_again(
         (["--methods", "vanilla", "--positions", "9"], "no question can be placed"),
         (["--methods", "vanilla", "--positions", "1,1"], "twice"),
         (["--methods", "vanilla", "--positions", "0"], "above zero"),
+        (["--methods", "vanilla", "--setting", "oracle", "--positions", "1"], "leaves nothing to place"),
+        (["--methods", "vanilla", "--setting", "closed_book", "--documents", "2"], "says how many there are"),
         (["--methods", "vanilla", "--models", "a,b"], "--model and --models"),
         (["--report-only"], "results.jsonl: there is no such file"),
         ([], "one of the arguments"),

@@ -78,6 +78,21 @@ def test_verdicts_become_no_filter_accuracy(tmp_path: Path, capsys: pytest.Captu
     assert {label["model"] for label in labels} == {"scripted"}
 
 
+def test_labels_of_queues_come_before_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store.open(tmp_path / "mdqa.db") as store:
+        runs = [answer(store, item, treatment="nf") for item in QUESTIONS[:3]]
+        say(store, runs[0], True)
+        say(store, runs[2], True)
+        for run_id in runs[:2]:  # both wrong, say people who saw nothing but the answers
+            store.queues.send(run_id, "No-Filter", "ann")
+        while (form := store.assignments.next_item("No-Filter", "ann")) is not None:
+            store.labels.answer(form.token, "ann", "neither")
+    assert calibrate(tmp_path, QUESTIONS, "--labels") == 0
+    assert "people judged 3 of 5 questions without gold answers" in capsys.readouterr().err
+    nf = read_profile(tmp_path / "profile.json").values["nf"]
+    assert (nf["n"], nf["em_squad"]) == (3, pytest.approx(1 / 3))
+
+
 def test_gold_answers_come_before_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store.open(tmp_path / "mdqa.db") as store:
         say(store, answer(store, QUESTIONS[0], treatment="nf"), True)
@@ -89,6 +104,13 @@ def test_gold_answers_come_before_verdicts(tmp_path: Path, capsys: pytest.Captur
     assert (nf["n"], nf["em_squad"]) == (3, pytest.approx(1 / 3))
     assert calibrate(tmp_path, known, "--labels") == 0
     assert read_profile(tmp_path / "profile.json").values["nf_source"] == "gold"
+
+
+def test_only_heads_are_measured_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert calibrate(tmp_path, QUESTIONS, "--before", "mine") == 2
+    assert "--before: the calibration of madara measures no other profile" in capsys.readouterr().err
+    assert calibrate(tmp_path, QUESTIONS, "--before", "mine", method="cafe") == 2
+    assert "no profile 'mine' for cafe" in capsys.readouterr().err
 
 
 def test_without_labels_it_says_so_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from mdqa.__main__ import main
+from mdqa.benchmarks.names import named
 from mdqa.benchmarks.placing import Placeable
 from mdqa.commands.options import questions_in
 from mdqa.commands.results import input_digest
+from mdqa.diagnosis.facets import VERSION
 from mdqa.result_lines import lines_of, results_in
+from storage.runs import RunFilter
 from storage.store import Store
 from tests.methods.cafe.helpers import place_question
 
@@ -37,11 +40,15 @@ def store(results: Path) -> int:
 def test_every_run_is_stored_as_it_is_and_once(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert store(results) == 0
     assert "12 runs are in" in capsys.readouterr().err
-    questions = Placeable(questions_in(results.parents[1] / "in.jsonl", "auto", "all", None))
+    items = questions_in(results.parents[1] / "in.jsonl", "auto", "all", None)
+    questions = Placeable(named(item, "in") for item in items)  # the file's name is their benchmark
     runs = [run for _, run in results_in(lines_of(results), questions, input_digest, file="f")]
     with Store.open(results.parents[1] / "mdqa.db") as database:
         assert [database.runs.get(run.id) for run in runs] == runs
         assert {database.runs.row(run.id).correct for run in runs} <= {True, False}
+        assert database.runs.benchmarks() == ["in"] and database.runs.unfaceted(VERSION) == []
+        wrong = database.runs.facets(RunFilter(correct="wrong"))
+        assert sum(wrong.values["diagnosis"].values()) == wrong.total
     assert store(results) == 0
     assert "0 runs are in" in (said := capsys.readouterr().err)
     assert "12 were there already" in said

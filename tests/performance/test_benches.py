@@ -31,6 +31,10 @@ def backend_and_profile() -> tuple[TransformersBackend, Profile]:
     return backend, load(CALIBRATIONS, "cafe", "calibration")(questions, Tools(backend), name="tiny", seed=1)
 
 
+OF_MODELS = tuple(name for name in BENCHES if name != "annotate")
+"""Benchmarks of what a model does; that of annotating needs none (tests/performance/test_annotating.py)."""
+
+
 def early(profile: Profile, layer: int) -> Profile:
     """The same profile with its best coarse heads in one layer."""
     scores = [[1.0 if i == layer else 0.0 for _ in row] for i, row in enumerate(profile.values["coarse"]["scores"])]
@@ -46,7 +50,7 @@ def by_name(figures: list[Figure], documents: int | None = None) -> dict[str, Fi
     return {figure.name: figure for figure in figures if documents is None or figure.documents == documents}
 
 
-@pytest.mark.parametrize("name", BENCHES)
+@pytest.mark.parametrize("name", OF_MODELS)
 def test_benches_refuse_a_backend_without_weights_at_once(name: str) -> None:
     item = examples()[0].question
     given = Plan(Tools(ScriptedBackend()), (Case("one", (item,), 1),), NoMemory("a test"))
@@ -54,7 +58,7 @@ def test_benches_refuse_a_backend_without_weights_at_once(name: str) -> None:
         load(BENCHES, name, "benchmark")(given)
 
 
-@pytest.mark.parametrize("name", BENCHES)
+@pytest.mark.parametrize("name", OF_MODELS)
 def test_benches_leave_the_model_as_it_was_when_stopped(name: str) -> None:
     backend, profile = backend_and_profile()
     cancel = CancelToken()

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mdqa.backends.addresses import check_address
 from mdqa.errors import ConfigError, ModelError
 from mdqa.records import Document
 from mdqa.retrieval.dense import SentenceEncoder
-from mdqa.retrieval.openai_embeddings import OpenAIEmbeddings, OpenAIRanker, check_url
+from mdqa.retrieval.openai_embeddings import OpenAIEmbeddings, OpenAIRanker
 from tests.tiny import tiny_sentence_encoder
 
 KEY = "sk-a-secret"
@@ -208,7 +209,7 @@ def test_a_reply_of_the_wrong_shape(server: Server, reply: Any, said: str) -> No
 )
 def test_a_url_that_is_none(url: str) -> None:
     with pytest.raises(ConfigError, match="must look like"):
-        check_url(url)
+        check_address(url, "a server")
 
 
 @pytest.mark.parametrize("url", ["https://me:secret@host/v1", "https://secret@host/v1", "https://host/v1?key=secret"])

@@ -14,7 +14,7 @@ from mdqa.trace import (
     Routed,
     TextDelta,
 )
-from storage.runs import RunFilter, UnknownRun, list_query
+from storage.runs import RunFilter, UnknownRun
 from storage.store import Store
 from tests.storage.builders import (
     assert_equal_maps,
@@ -237,44 +237,6 @@ def test_equal_times_have_a_stable_order(store: Store) -> None:
         add(store, f"r{number}")
     pages = [row.id for offset in range(6) for row in store.runs.list(limit=1, offset=offset)]
     assert pages == ["r5", "r4", "r3", "r2", "r1", "r0"]
-
-
-@pytest.mark.parametrize(
-    ("filters", "index"),
-    [
-        (RunFilter(), "runs_created"),
-        (RunFilter(method="cafe"), "runs_method"),
-        (RunFilter(model="m1"), "runs_model"),
-        (RunFilter(status="ok"), "runs_status"),
-        (RunFilter(since=datetime(2026, 1, 1), until=datetime(2026, 2, 1)), "runs_created"),
-    ],
-)
-def test_ten_thousand_runs_are_listed_by_index(many: Store, filters: RunFilter, index: str) -> None:
-    sql, values = list_query(filters, "newest")
-    with many.read() as db:
-        plan = [row["detail"] for row in db.query(f"explain query plan {sql} limit 50", values)]
-    assert index in plan[0]
-    assert not [line for line in plan if "TEMP B-TREE" in line]
-    assert "INTEGER PRIMARY KEY" in plan[1]
-    rows = many.runs.list(filters)
-    assert len(rows) == 50
-    assert many.runs.count(filters) >= 50
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    store = Store.open(tmp_path_factory.mktemp("many") / "mdqa.db")
-    store.runs.begin(header("seed"))
-    with store.write() as db:
-        db.execute(
-            "with recursive n(i) as (select 1 union all select i + 1 from n where i < 10000) "
-            "insert into runs (id, created, updated, method, model, status, question, owner_host, owner_pid, "
-            "owner_started, record) select 'r' || i, strftime('%Y-%m-%dT%H:%M:%S.000+00:00', 1767225600 + i * 300, "
-            "'unixepoch'), '', iif(i % 2, 'cafe', 'duquad'), 'm' || (i % 7), iif(i % 3, 'ok', 'failed'), "
-            "(select question from runs where id = 'seed'), '', 0, '', '{}' from n"
-        )
-    yield store  # type: ignore[misc]
-    store.close()
 
 
 # --- deletion -----------------------------------------------------------------------------------------------------

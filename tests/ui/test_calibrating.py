@@ -197,7 +197,7 @@ def test_a_stopped_calibration_is_taken_up_where_it_was(tmp_path: Path) -> None:
         start(again, wish(limit=10))
         done = to_the_end(again)
         assert (done.status, done.found) == ("ok", before)
-        backend: SlowBackend = again.engine._backend  # type: ignore[assignment]
+        backend: SlowBackend = again.engine._model.backend  # type: ignore[assignment]
         taken_up = backend.passes
         resumed = again.store.profiles.get("x", method="cafe")
         start(again, wish(limit=10, name="whole"))

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from mdqa.benchmarks.names import benchmark_of
 from mdqa.errors import InputError
 from mdqa.settings import Settings
 from tests.ui.helpers import question
 from ui.inputs import (
+    FOUND,
     Draft,
+    LoadedFile,
     clean,
     file_draft,
     finished_item,
@@ -21,7 +24,7 @@ from ui.inputs import (
     load_file,
     marked,
     paste_draft,
-    question_choices,
+    search_questions,
 )
 
 SETTINGS = Settings(max_documents=5, max_characters=1_000)
@@ -70,7 +73,7 @@ def test_files_keep_their_good_lines(tmp_path: Path) -> None:
     assert len(loaded.refused) == 2
     assert all(str(tmp_path) not in refusal.place for refusal in loaded.refused)
     assert "line 2" in loaded.refused[0].place
-    assert question_choices(loaded) == [("1. Who?", 0), ("2. Who?", 1)]
+    assert search_questions(loaded).choices == (("1. Who?", 0), ("2. Who?", 1))
     assert file_draft(loaded, 1, SETTINGS).item.id == "c"
     assert not file_draft(loaded, 9, SETTINGS).item.documents
 
@@ -107,3 +110,43 @@ def test_finished_items_take_the_boxes() -> None:
 def test_what_is_missing_is_named(draft: Draft, words: str, answers: str, place: str) -> None:
     with pytest.raises(InputError, match=place):
         finished_item(draft, words, answers, [])
+
+
+def file_of(n: int) -> LoadedFile:
+    """A loaded file of n questions; every tenth one is about bridges."""
+    items = [
+        question(2).model_copy(
+            update={"id": f"q{i}", "question": f"Who built {'the bridge' if i % 10 == 0 else 'it'}, {i}?"}
+        )
+        for i in range(n)
+    ]
+    return LoadedFile("nq.jsonl", tuple(items))
+
+
+def test_a_search_finds_words_of_question_id_answer_and_titles_in_any_order() -> None:
+    loaded = file_of(30)
+    assert [index for _, index in search_questions(loaded, "BRIDGE built").choices] == [0, 10, 20]
+    assert [index for _, index in search_questions(loaded, "q17").choices] == [17]
+    assert search_questions(loaded, "title 2").total == search_questions(loaded, "2 km").total == 30
+    assert [index for _, index in search_questions(loaded, "#12").choices] == [11]
+    assert 11 in [index for _, index in search_questions(loaded, "12").choices]
+    assert search_questions(loaded, "nothing of it").total == 0
+    assert search_questions(loaded, "x" * 10_000).total == 0
+
+
+def test_found_questions_come_page_by_page_and_the_chosen_one_stays() -> None:
+    loaded = file_of(1234)
+    first, last = search_questions(loaded), search_questions(loaded, start=1200)
+    assert (len(first.choices), first.total, first.start) == (FOUND, 1234, 0)
+    assert (len(last.choices), last.start, last.choices[-1][1]) == (34, 1200, 1233)
+    assert search_questions(loaded, start=99_999).start == 1200 and search_questions(loaded, start=-5).start == 0
+    kept = search_questions(loaded, "bridge", chosen=7)
+    assert kept.choices[0] == ("8. Who built it, 7?", 7) and len(kept.choices) == FOUND + 1
+    assert search_questions(loaded, chosen=3).choices == first.choices
+    assert search_questions(loaded, "bridge", chosen=5_000).total == 124
+
+
+def test_a_files_questions_say_which_benchmark_they_are_of(tmp_path: Path) -> None:
+    file = tmp_path / "nq20.jsonl"
+    file.write_text(line() + "\n" + line(id="b", meta={"dataset": "their own"}), encoding="utf-8")
+    assert [benchmark_of(item) for item in load_file(str(file), SETTINGS).questions] == ["nq20", "their own"]

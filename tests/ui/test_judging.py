@@ -22,7 +22,8 @@ from tests.ui.helpers import SCRIPTED, open_scripted, question
 from ui.actions import follow, start_runs
 from ui.components.verdict import build_verdict
 from ui.context import Context
-from ui.judging import LOCAL, Judgement, judge, judgement, person
+from ui.judging import Judgement, judge, judgement
+from ui.people import LOCAL
 
 
 @pytest.fixture
@@ -36,15 +37,6 @@ def run_id(context: Context) -> str:
     (found,) = start_runs(context, question(), {"direct": method_class("direct").Config()}, model=SCRIPTED)
     assert list(follow(context, [found], every=0.02))[-1][0].status == "ok"
     return found
-
-
-def test_the_name_is_that_of_the_sign_in(context: Context) -> None:
-    assert person(context, None) == person(context, "") == LOCAL
-    assert person(context, "ann") == "ann"
-    public = replace(context, settings=replace(context.settings, user="ann", password="secret"))
-    assert person(public, "ann") == "ann"
-    with pytest.raises(InputError, match="sign in first"):
-        person(public, None)
 
 
 def test_a_verdict_is_kept_changed_and_taken_back(context: Context, run_id: str) -> None:

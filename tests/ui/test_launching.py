@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from mdqa.errors import ConfigError
 from mdqa.settings import Settings
-from ui.launching import check_address, read_settings
+from mdqa.users import User, hashed, write_users
+from ui.launching import blocked_paths, check_address, check_people, launch_options, read_settings
 
 
 def test_a_port_in_use_is_named_with_the_way_out() -> None:
@@ -33,3 +36,30 @@ def test_a_port_is_a_number_within_its_limits(port: str, capsys: pytest.CaptureF
     with pytest.raises(SystemExit):
         read_settings(["--port", port])
     assert "is not a number between 1 and 65535" in capsys.readouterr().err
+
+
+def test_the_folder_of_the_database_is_never_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
+    settings = replace(Settings(), database=tmp_path / "data" / "mdqa.db", users=tmp_path / "users.json")
+    assert {str(tmp_path / "data"), str(tmp_path / "users.json")} <= set(blocked_paths(settings))
+    beside = replace(settings, database=tmp_path / "mdqa.db")  # uploads lie below the database's folder
+    assert str(tmp_path) not in blocked_paths(beside)
+    assert {str(tmp_path / f"mdqa.db{end}") for end in ("", "-wal", "-shm")} <= set(blocked_paths(beside))
+
+
+def test_nobody_is_let_in_by_mistake(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "users.json"
+    settings = replace(Settings(), users=path)
+    with pytest.raises(ConfigError, match="users add"):
+        check_people(settings)
+    write_users(path, [])
+    with pytest.raises(ConfigError, match="is empty"):
+        check_people(settings)
+    write_users(path, [User("ann", "annotator", hashed("correct horse"))])
+    check_people(settings)
+    assert callable(launch_options(settings)["auth"]) and launch_options(Settings())["auth"] is None
+    with caplog.at_level(logging.WARNING):
+        check_people(Settings())
+        assert not caplog.text
+        check_people(replace(Settings(), host="0.0.0.0"))
+    assert "everybody who can reach 0.0.0.0:7860" in caplog.text

@@ -14,6 +14,7 @@ from tests.ui.helpers import scripted_profiles
 from tests.ui.test_views import EVIL, assert_harmless
 from ui.profiles import implied_routing
 from ui.views.calibration import CalibrationState, Plan, calibration_list, duration, plan_view
+from ui.views.heads_compared import heads_compared
 from ui.views.probe import probe_view
 from ui.views.profiles import (
     ListedProfile,
@@ -202,3 +203,29 @@ def test_the_plan_names_what_is_there_and_what_is_not() -> None:
     assert "3 finished pieces of an earlier attempt will be used" in found and "keeps no" not in found
     assert "finished piece" not in plan_view(Plan("CAFE", read=4, taken=4, used=4, passes=8, pieces=0))
     assert "No questions yet" in plan_view(Plan("CAFE"))
+
+
+def test_profiles_of_one_model_share_heads_or_not() -> None:
+    table = np.array(CAFE.values["coarse"]["scores"])
+    turned = {"n": 8, "scores": table[::-1].tolist()}
+    other = CAFE.model_copy(update={"name": "turned", "values": {"coarse": turned, "quality": QUALITY}})
+    used = {"coarse": 4, "fine": 2}
+    words = assert_harmless(heads_compared(CAFE, other, (used, used))).text
+    assert "a run uses (4 and 4), 0 are the same" in words
+    assert "Spearman's correlation of all 16 scores: −" in words
+    assert "3-30.500 rank 1 used0.100 rank 13 −0.400" in words.replace("  ", " ")
+    assert "turned has no scores of this stage" in words  # the fine one
+    assert "0.900" in words and "0.800 to 1.000" in words
+    same = assert_harmless(heads_compared(CAFE, CAFE, (used, used))).text
+    assert "4 are the same. Spearman's correlation of all 16 scores: 1.000" in same
+    assert "Neither profile was measured" in same
+
+
+def test_heads_of_different_models_are_not_matched() -> None:
+    [builtin] = [profile for profile in builtin_profiles() if profile.method == "cafe"]
+    used = {"coarse": 4, "fine": 2}
+    words = assert_harmless(heads_compared(builtin, CAFE, (used, used))).text
+    assert "are not the same heads" in words and "Spearman" not in words
+    assert "30 layers of 9 heads18-7, 18-6, 17-3, 17-4" in words and "100% of the depth" in words
+    assert_harmless(heads_compared(HOSTILE, CAFE, (used, used)))
+    assert_harmless(heads_compared(HOSTILE, HOSTILE, ({}, {})))

@@ -19,7 +19,6 @@ from tests.ui.helpers import open_scripted
 from ui.components.queue_form import build_queue_form
 from ui.context import Context
 from ui.queueing import DISAGREEMENT, TO_LOOK_AT, places, proposed, queue_names, queued, send, take_out
-from ui.tabs import history
 
 
 @pytest.fixture
@@ -130,13 +129,3 @@ def test_the_form_stands_out_where_agents_disagree(context: Context, contested: 
     _, _, button, _, _, status = form.show(one)
     assert button.variant == "secondary" and "In “Local and Global disagree”" in status
     assert form.show(one.model_copy(update={"status": "running"}))[0].visible is False
-
-
-def test_history_shows_what_is_queued(context: Context, contested: str, plain: str) -> None:
-    send(context, plain, "Mine", "ann")
-    with gr.Blocks() as page, gr.Tab("History") as tab:
-        history.build(context, page, tab)
-    look = next(fn.fn for fn in page.fns.values() if any(name == "load" for _, name in fn.targets))
-    html = look("", "", "")[0]
-    assert html.count("queued: Mine") == 1
-    assert html.index(f'data-run="{plain}"') < html.index("queued: Mine")

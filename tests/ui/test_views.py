@@ -30,13 +30,20 @@ from mdqa.records import (
 )
 from mdqa.trace import ModelCall
 from storage.queues import QueueItem
-from storage.runs import RunRow
 from ui.views.assessment import score_table
-from ui.views.documents import MAX_TEXT, document_cards, marked_text, score_bar, token_heat
+from ui.views.documents import (
+    CARDS,
+    MAX_TEXT,
+    card_page,
+    document_cards,
+    marked_text,
+    place_change,
+    score_bar,
+    token_heat,
+)
 from ui.views.duquad import duquad_panel
 from ui.views.flow import evidence_flow
-from ui.views.heads import head_distribution, head_map, heads_by_document, heads_intro
-from ui.views.history import history_list
+from ui.views.heads import head_distribution, heads_by_document, heads_intro
 from ui.views.ledger import duplicates, fates, rank_of
 from ui.views.live import Snapshot, StageView, live_panel
 from ui.views.markup import number, plain, seconds
@@ -54,7 +61,24 @@ EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>\'"><b onclick=al
 
 OURS = {
     *("a", "article", "b", "button", "caption", "circle", "dd", "details", "div", "dl", "dt", "em", "g", "h2", "h3"),
-    *("h4", "h5", "header", "i", "li", "mark", "ol", "p", "path", "pre", "s", "section", "small", "span", "strong"),
+    *(
+        "h4",
+        "h5",
+        "header",
+        "i",
+        "li",
+        "mark",
+        "ol",
+        "p",
+        "path",
+        "pre",
+        "rect",
+        "s",
+        "section",
+        "small",
+        "span",
+        "strong",
+    ),
     *("summary", "svg", "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul"),
 }
 """The only elements that views make; an img or a script can only come from a record."""
@@ -241,8 +265,6 @@ def hostile_html() -> Iterator[tuple[str, str]]:
         yield f"status {phase}", model_status(ModelStatus(phase, EVIL, EVIL, 0.5))
     yield "card", model_card(ModelCard(EVIL, EVIL, 5, 5, "cpu", EVIL))
     yield "obstacles", obstacles([EVIL])
-    row = RunRow(EVIL, EVIL, EVIL, EVIL, "ok", EVIL, EVIL, True, 1.0, 2, 3)
-    yield "history", history_list([row], 1, 0, {EVIL: EVIL}, {EVIL: [EVIL]})
     snapshot = Snapshot(
         EVIL, EVIL, "running", 1.0, preparing=EVIL, stages=(StageView(EVIL, EVIL, 3), StageView(EVIL, EVIL, 3, 1, 0.5)),
         scores=((EVIL, run.stages[0].scores[EVIL]),), writing=EVIL, role=EVIL, notices=(EVIL,), error=EVIL,
@@ -271,7 +293,6 @@ def test_plotly_labels_carry_no_markup() -> None:
     run = hostile_run()
     attention = hostile_map(run)
     figures = [
-        head_map(attention, run.question.documents, run.question.document_ids[0]),
         heads_by_document(attention, run.question.documents),
         head_distribution(attention, run.question.documents, (0, 1)),
     ]
@@ -302,7 +323,7 @@ def test_maps_of_large_models_stay_below_a_megabyte() -> None:
     documents = tuple(Document(id=i, title=f"Title {i}", text="text") for i in ids)
     generator = np.random.default_rng(0)
     attention = AttentionMap("s", "s", ids, generator.random((32, 32, 50), dtype=np.float32), ((3, 4), (31, 31)))
-    for figure in (head_map(attention, documents, "d7"), heads_by_document(attention, documents)):
+    for figure in (head_distribution(attention, documents, (3, 4)), heads_by_document(attention, documents)):
         assert isinstance(figure, go.Figure)
         assert len(figure.to_json()) < 1_000_000
 
@@ -315,14 +336,6 @@ def test_cells_of_many_documents_do_not_vanish_between_gaps() -> None:
         figure = heads_by_document(attention, documents)
         assert figure.data[0].xgap == gap
         assert list(figure.data[0].x[5:8]) == ["6", "7★", "8"]
-
-
-def test_head_map_shows_the_mass_and_rings_the_retrieval_heads() -> None:
-    run = hostile_run()
-    attention = hostile_map(run)
-    figure = head_map(attention, run.question.documents, run.question.document_ids[2])
-    assert figure.data[0].z[1][0] == pytest.approx(8 / 12, abs=1e-4)
-    assert (figure.data[1].x[0], figure.data[1].y[0]) == (1, 0)
 
 
 def small_run() -> RunResult:
@@ -358,6 +371,67 @@ def test_flow_has_a_mark_per_stage_and_says_why() -> None:
     assert sum("dropped" in c for c in classes) == 3
     assert sum("answer" in c for c in classes) == 1
     assert "below the bar" in markup.text
+
+
+def many(n: int) -> RunResult:
+    """A run over n documents of which the stage keeps the last five in reverse; the first and the tenth are gold."""
+    docs = tuple(Document(id=f"d{i}", title=f"Title {i}", text=f"text {i}", gold=i in (1, 10)) for i in range(1, n + 1))
+    ids = tuple(document.id for document in docs)
+    scores = {key: DocumentScore(value=float(i)) for i, key in enumerate(ids)}
+    stage = Stage(
+        name="rank", title="Ranking", documents=ids, kept=ids[: -6 : -1], scores={"s": scores},
+        reasons=dict.fromkeys(ids[:-5], "ranked below the bar"),
+    )  # fmt: skip
+    return small_run().model_copy(
+        update={"question": Question(id="q", question="?", documents=docs), "stages": (stage,)}
+    )
+
+
+def test_of_many_documents_the_ones_that_matter_are_drawn_and_the_others_counted() -> None:
+    html = evidence_flow(many(200))
+    starts = re.findall(r'class="mark start[^>]*data-number="(\d+)"', html)
+    assert len(starts) == 30 and {"1", "10", "196", "200"} <= set(starts)
+    assert "170 more documents dropped in Ranking: " in html
+    assert_inside(html)
+    small = evidence_flow(many(60))
+    assert len(re.findall(r'class="mark start', small)) == 60 and "more documents" not in small
+
+
+def assert_inside(html: str) -> None:
+    """No mark stands outside the picture."""
+    size = re.search(r'viewBox="0 0 (\d+) (\d+)"', html)
+    assert size is not None
+    for x, y in re.findall(r"translate\(([\d.]+),([\d.]+)\)", html):
+        assert 0 < float(x) < int(size[1]) and 0 < float(y) < int(size[2])
+
+
+def test_the_picture_is_one_stop_for_the_keyboard_and_every_mark_has_a_name() -> None:
+    html = evidence_flow(small_run())
+    marks = re.findall(r'<g class="mark[^>]*>(?:<title>)?', html)
+    assert sum('tabindex="0"' in mark for mark in marks) == 1
+    assert all(mark.endswith("<title>") and 'role="img"' in mark for mark in marks)
+
+
+def test_cards_come_page_by_page() -> None:
+    run = many(200)
+    first, last = document_cards(run, {}), document_cards(run, {}, first=180)
+    assert first.count('<details class="mdqa-card') == CARDS == 30
+    assert last.count('<details class="mdqa-card') == 20
+    assert 'id="mdqa-document-200"' in first and 'title="place 200 in the final order">200<' in last
+    assert document_cards(run, {}, first=999).count('<details class="mdqa-card') == 1
+    assert [card_page(run, number) for number in (200, 196, 1, 195, 0, None, "1")] == [0, 0, 0, 180, 0, 0, 0]
+
+
+def test_a_card_says_the_place_at_every_stage_and_how_it_moved() -> None:
+    html = document_cards(many(20), {})
+    words = parsed(html).text
+    assert "given as 20Ranking 20 → 1 ▲4" in words  # the last one of five becomes the first of them
+    assert "given as 18Ranking 18 → 3" in words and "18 → 3 ▲" not in words
+    assert "given as 16Ranking 16 → 5 ▼4" in words
+    assert "given as 3Ranking 3 → ×" in words
+    assert "passed on as number 1 of 5; among those passed on it moved up by 4" in html
+    moves = [place_change(many(20).stages[0], f"d{i}") for i in (16, 17, 18, 19, 20)]
+    assert moves == [-4, -2, 0, 2, 4]
 
 
 def test_ties_share_the_better_rank() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import gradio as gr
 
+from mdqa.errors import ProfileError
 from ui.context import Context
 from ui.guard import QUIET, guarded
 from ui.profiles import comparable, find, implied_routing, ringed_heads
+from ui.views.heads_compared import heads_compared
 from ui.views.markup import empty, text
 from ui.views.probe import probe_view, probes_compared
 from ui.views.profiles import (
@@ -97,6 +99,10 @@ class ProfilePanel:
         if not other:
             return ""
         profiles = find(self.context, key).profile, find(self.context, other).profile
+        if profiles[0].method != profiles[1].method:
+            raise ProfileError("only profiles of one method can be set side by side; choose another one")
+        if profiles[0].method == "cafe":
+            return heads_compared(*profiles, (ringed_heads(profiles[0]), ringed_heads(profiles[1])))
         (one, _), (two, _) = (implied_routing(profile) for profile in profiles)
         return probes_compared(*profiles, (one, two))
 

@@ -14,8 +14,11 @@ from mdqa.records import Document, Question
 from ui.context import Context
 from ui.guard import QUIET, guarded
 from ui.inputs import (
+    FOUND,
     MAX_QUESTION,
+    MAX_SEARCH,
     Draft,
+    Found,
     LoadedFile,
     file_draft,
     finished_item,
@@ -23,9 +26,9 @@ from ui.inputs import (
     limited,
     load_file,
     paste_draft,
-    question_choices,
+    search_questions,
 )
-from ui.views.markup import empty, text
+from ui.views.markup import count, empty, plural, text
 from ui.views.preview import preview, problems
 
 FILE_TYPES = [".jsonl", ".json", ".csv", ".gz", ".tsv", ".txt"]
@@ -35,6 +38,36 @@ PASTE_HINT = (
 )
 COUNTED = 400_000
 """Characters up to which tokens are counted for the preview; longer inputs are estimated."""
+
+
+@dataclass(frozen=True)
+class FoundPart:
+    """Which part of a loaded file's questions the picker offers, and the buttons to the other parts."""
+
+    start: gr.State
+    said: gr.HTML
+    row: gr.Row
+    back: gr.Button
+    more: gr.Button
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What :meth:`show` fills, in its order."""
+        return [self.start, self.said, self.row, self.back, self.more]
+
+    def show(self, found: Found) -> list[Any]:
+        """Values for :attr:`outputs`."""
+        end = min(found.start + FOUND, found.total)
+        words = f"{count(found.start + 1)} to {count(end)} of {plural(found.total, 'question')}"
+        if not found.total:
+            words = "No question holds all of these words. Try fewer, or a number."
+        return [
+            found.start,
+            text("p", words, "mdqa-note", role="status"),
+            gr.Row(visible=found.total > FOUND),
+            gr.Button(interactive=found.start > 0),
+            gr.Button(interactive=end < found.total),
+        ]
 
 
 @dataclass(frozen=True)
@@ -49,7 +82,9 @@ class QuestionInput:
     paste: gr.Textbox
     file: gr.File
     loaded: gr.State
+    search: gr.Textbox
     index: gr.Dropdown
+    found: FoundPart
     question: gr.Textbox
     answers: gr.Textbox
     gold: gr.Dropdown
@@ -121,7 +156,18 @@ def build_question_input(context: Context) -> QuestionInput:
             file = gr.File(
                 label="Questions with documents (.jsonl, .json, .csv, also .gz)", file_types=FILE_TYPES, height=110
             )
-            index = gr.Dropdown([], label="Question of the file", info="Type to search", interactive=True)
+            search = gr.Textbox(
+                label="Search the file's questions",
+                placeholder="Words of a question, answer or title, or a number",
+                max_length=MAX_SEARCH,
+                visible=False,
+                elem_id="mdqa-search",
+            )
+            index = gr.Dropdown([], label="Question of the file", interactive=True, visible=False)
+            said = gr.HTML(apply_default_css=False, elem_id="mdqa-found")
+            with gr.Row(visible=False, elem_classes="mdqa-pages") as row:
+                back, more = gr.Button("Earlier", size="sm"), gr.Button("More", size="sm")
+            found = FoundPart(gr.State(0), said, row, back, more)
     gold_ids = list(item.gold_ids)
     shown = gr.HTML(preview(item.documents, gold=gold_ids), apply_default_css=False, elem_id="mdqa-preview")
     with gr.Accordion("Expected answers and gold documents (optional)", open=False):
@@ -136,7 +182,21 @@ def build_question_input(context: Context) -> QuestionInput:
             info="Those that hold the evidence",
         )
     parts = QuestionInput(
-        context, built_in, source, example, teaches, paste, file, loaded, index, question, answers, gold, shown
+        context,
+        built_in,
+        source,
+        example,
+        teaches,
+        paste,
+        file,
+        loaded,
+        search,
+        index,
+        found,
+        question,
+        answers,
+        gold,
+        shown,
     )
     _wire(parts, {"example": example_tab, "paste": paste_tab, "file": file_tab})
     return parts
@@ -162,13 +222,29 @@ def _wire(parts: QuestionInput, tabs: Mapping[str, gr.Tab]) -> None:
 
     def upload(path: str | None) -> tuple[Any, ...]:
         loaded = load_file(path, context.settings)
-        box = gr.Dropdown(choices=question_choices(loaded), value=0 if loaded.questions else None)
         if not loaded.questions:
             note = problems(loaded.refused, others=False) or empty("No file loaded", "Load a file of questions first.")
-            return loaded, box, gr.skip(), gr.skip(), gr.skip(), note, gr.skip()
+            hidden = [gr.Row(visible=False), gr.skip(), gr.skip()]
+            none = [gr.Textbox("", visible=False), gr.Dropdown(choices=[], value=None, visible=False), 0, "", *hidden]
+            return loaded, *none, gr.skip(), gr.skip(), gr.skip(), note, gr.skip()
+        found = search_questions(loaded)
+        picker = [
+            gr.Textbox("", visible=len(loaded.questions) > 1),
+            gr.Dropdown(choices=list(found.choices), value=0, visible=True),
+            *parts.found.show(found),
+        ]
         question, answers, gold, shown, _ = fill(file_draft(loaded, 0, context.settings), "")
         note = problems(loaded.refused) + problems(loaded.notices, used=True)
-        return loaded, box, question, answers, gold, note + shown, gr.skip()
+        return loaded, *picker, question, answers, gold, note + shown, gr.skip()
+
+    def turning(step: int) -> Callable[..., list[Any]]:
+        """Another page of what the search finds (``step``: -1, 1), or its first page (0)."""
+
+        def turn(loaded: LoadedFile, words: str, chosen: int | None, start: int) -> list[Any]:
+            found = search_questions(loaded, words or "", start + step * FOUND if step else 0, chosen)
+            return [gr.Dropdown(choices=list(found.choices), value=chosen), *parts.found.show(found)]
+
+        return turn
 
     def choose_question(loaded: LoadedFile, index: int | None) -> tuple[Any, ...]:
         if index is None:
@@ -191,7 +267,12 @@ def _wire(parts: QuestionInput, tabs: Mapping[str, gr.Tab]) -> None:
         return name, question, answers, box, _preview(context, draft, gold)
 
     parts.example.input(guarded(choose_example), parts.example, both, **QUIET)
-    parts.file.change(guarded(upload), parts.file, [parts.loaded, parts.index, *both], **QUIET)
+    picking = [parts.index, *parts.found.outputs]
+    parts.file.change(guarded(upload), parts.file, [parts.loaded, parts.search, *picking, *both], **QUIET)
+    asked = [parts.loaded, parts.search, parts.index, parts.found.start]
+    parts.search.input(guarded(turning(0)), asked, picking, trigger_mode="always_last", **QUIET)
+    for step, button in ((-1, parts.found.back), (1, parts.found.more)):
+        button.click(guarded(turning(step)), asked, picking, **QUIET)
     parts.index.input(guarded(choose_question), [parts.loaded, parts.index], both, **QUIET)
     parts.paste.blur(guarded(pasted), [parts.paste, parts.gold], [parts.gold, parts.preview], **QUIET)
     changed = [parts.source, parts.question, parts.answers, parts.gold, parts.preview]

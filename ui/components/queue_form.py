@@ -13,7 +13,7 @@ from mdqa.records import RunResult
 from storage.queues import QueueItem
 from ui.context import Context
 from ui.guard import QUIET, explained, guarded
-from ui.judging import person
+from ui.people import visitor
 from ui.queueing import places, proposed, queue_names, send, stands_out, take_out
 from ui.views.queued import TAKE_OUT, queued_in
 
@@ -92,7 +92,7 @@ def _done(
     """
     kind, found, again = "info", list[QueueItem](), gr.Button()
     try:
-        said, words = work(person(context, request.username if request else None)), ""
+        said, words = work(visitor(context, request).name), ""
     except Exception as fault:  # whatever it is, nothing may look sent that is not
         said, kind = explained(fault), "bad"
     try:

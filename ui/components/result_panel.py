@@ -8,23 +8,23 @@ from typing import Any
 
 import gradio as gr
 
-from mdqa.errors import InputError
-from mdqa.records import AttentionMap, Head
+from mdqa.differences.comparing import differences
 from ui.actions import View, load_view
 from ui.components.decision_panel import DecisionPanel, build_decision_panel
+from ui.components.documents_panel import DocumentsPanel, build_documents_panel
+from ui.components.head_panel import HeadPanel, build_head_panel
 from ui.components.queue_form import QueueForm, build_queue_form
-from ui.components.rerun import Rerun, build_rerun
+from ui.components.studies import TAB, Studies, build_studies
 from ui.components.verdict import Verdict, build_verdict
+from ui.components.what_if import WhatIf, build_what_if
 from ui.context import Context
 from ui.guard import QUIET, guarded
-from ui.views.documents import document_cards, token_heat
+from ui.views.diagnosis import diagnosis_line
+from ui.views.differences import differences_panel
 from ui.views.flow import evidence_flow
-from ui.views.heads import head_distribution, head_map, heads_by_document, heads_intro, top_heads
-from ui.views.markup import plain
+from ui.views.lesson import lesson
 from ui.views.prompts import PAGE, prompt_list
-from ui.views.summary import change_line, result_head
-
-KEY_SENTENCES = ""
+from ui.views.summary import result_head
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,13 @@ class ResultPanel:
     head: gr.HTML
     verdict: Verdict
     queue: QueueForm
-    rerun: Rerun
+    changed: gr.HTML
+    what_if: WhatIf
     flow: gr.HTML
-    highlight: gr.Dropdown
-    cards: gr.HTML
+    documents: DocumentsPanel
     decisions: DecisionPanel
-    intro: gr.HTML
-    map: gr.Dropdown
-    document: gr.Dropdown
-    layers: gr.Plot
-    by_document: gr.Plot
-    one_head: gr.Dropdown
-    distribution: gr.Plot
+    heads: HeadPanel
+    studies: Studies
     pages: gr.Dropdown
     prompts: gr.HTML
 
@@ -60,18 +55,13 @@ class ResultPanel:
             self.head,
             *self.verdict.outputs,
             *self.queue.outputs,
-            *self.rerun.outputs,
+            self.changed,
+            *self.what_if.outputs,
             self.flow,
-            self.highlight,
-            self.cards,
+            *self.documents.outputs,
             *self.decisions.outputs,
-            self.intro,
-            self.map,
-            self.document,
-            self.layers,
-            self.by_document,
-            self.one_head,
-            self.distribution,
+            *self.heads.outputs,
+            *self.studies.outputs,
             self.pages,
             self.prompts,
         ]
@@ -89,102 +79,27 @@ class ResultPanel:
                 correct=view.correct,
                 vanilla=view.vanilla,
                 retrieved=view.gold_reached,
-                change=change_line(view.before, run) if view.before is not None else "",
-            ),
+            )
+            + diagnosis_line(run, view.calls)
+            + lesson(run),
             *self.verdict.show(run, request),
             *self.queue.show(run),
-            *self.rerun.show(run),
+            _changed(view),
+            *self.what_if.show(view),
             evidence_flow(run),
-            gr.Dropdown(choices=_highlights(view), value=KEY_SENTENCES, visible=len(_highlights(view)) > 1),
-            document_cards(run, view.calls_by_index),
+            *self.documents.show(view),
             *self.decisions.show(view),
-            heads_intro(run, view.maps, _no_maps(view)),
-            *self._heads(view),
+            *self.heads.show(view),
+            *self.studies.show(run, request),
             *_prompt_pages(view),
         ]
 
-    def _heads(self, view: View) -> list[Any]:
-        if not view.maps:
-            hidden = gr.Dropdown(choices=[], value=None, visible=False)
-            gone = gr.Plot(value=None, visible=False)
-            return [hidden, hidden, gone, gone, hidden, gone]
-        titles = [(f"{m.title or m.stage} ({len(m.documents)} documents)", i) for i, m in enumerate(view.maps)]
-        picker = gr.Dropdown(choices=titles, value=0, visible=True)
-        return [picker, *map_parts(view, 0)]
 
-
-def map_parts(view: View, index: int) -> list[Any]:
-    """Document picker, both maps, head picker and the head's distribution for one attention map."""
-    chosen = view.maps[index]
-    documents = view.run.question.documents
-    names = _document_choices(view, chosen)
-    best = _default_document(view, chosen)
-    heads = head_choices(chosen)
-    first = heads[0][1] if heads else None
-    return [
-        gr.Dropdown(choices=names, value=best, visible=True),
-        gr.Plot(head_map(chosen, documents, best), visible=True),
-        gr.Plot(heads_by_document(chosen, documents), visible=True),
-        gr.Dropdown(choices=heads, value=first, visible=True),
-        gr.Plot(head_distribution(chosen, documents, read_head(first)), visible=True),
-    ]
-
-
-def _document_choices(view: View, chosen: AttentionMap) -> list[tuple[str, str]]:
-    number = {document.id: i for i, document in enumerate(view.run.question.documents, 1)}
-    names = []
-    for document_id in chosen.documents:
-        document = view.run.question.document(document_id)
-        gold = " ★ gold" if document.gold else ""
-        names.append((f"{number[document_id]}. {plain(document.title or document.text, 60)}{gold}", document_id))
-    return names
-
-
-def _default_document(view: View, chosen: AttentionMap) -> str:
-    """The first gold document of the map, or its first document."""
-    gold = [document_id for document_id in view.run.question.gold_ids if document_id in chosen.documents]
-    return gold[0] if gold else chosen.documents[0]
-
-
-def head_choices(chosen: AttentionMap) -> list[tuple[str, str]]:
-    """All heads of a map, those the stage worked with first and marked."""
-    first = top_heads(chosen)
-    layers, heads, _ = chosen.mass.shape
-    rest = [(layer, head) for layer in range(layers) for head in range(heads) if (layer, head) not in first]
-    marked = set(chosen.retrieval_heads)
-    return [
-        (f"layer {layer}, head {head}" + (" (retrieval head)" if (layer, head) in marked else ""), f"{layer}-{head}")
-        for layer, head in [*first, *rest]
-    ]
-
-
-def read_head(text: str | None) -> Head:
-    """A head from its ``layer-head`` text; InputError for anything else."""
-    try:
-        layer, head = (int(part) for part in (text or "").split("-"))
-    except ValueError:
-        raise InputError(f"there is no head {text!r}") from None
-    return layer, head
-
-
-def _highlights(view: View) -> list[tuple[str, str]]:
-    """Key sentences, and one entry per map and head with token weights."""
-    found = [("Key sentences", KEY_SENTENCES)]
-    for index, attention_map in enumerate(view.maps):
-        for layer, head in attention_map.heat.heads if attention_map.heat else ():
-            label = f"Token attention: {attention_map.title or attention_map.stage}, layer {layer} head {head}"
-            found.append((label, f"{index}:{layer}-{head}"))
-    return found
-
-
-def _no_maps(view: View) -> str:
-    if view.run.status == "running":
-        return "The run is still working."
-    if view.run.backend and view.run.backend not in ("hf", "scripted"):
-        return f"The backend {view.run.backend} does not show attention; choose a model that runs through transformers."
-    if view.run.attention_summary:
-        return "They were not kept: this run came with a result file of the command line, which holds their means only."
-    return f"{view.title} did not look at attention in this run."
+def _changed(view: View) -> str:
+    """What is different from the run before; nothing for a run that repeats none, or is not done."""
+    if view.before is None or view.run.status == "running":
+        return ""
+    return differences_panel(differences(view.before, view.run), view.calls)
 
 
 def _prompt_pages(view: View) -> list[Any]:
@@ -205,23 +120,19 @@ def build_result_panel(context: Context) -> ResultPanel:
         head = gr.HTML(apply_default_css=False)
         verdict = build_verdict(context)
         queue = build_queue_form(context)
-        rerun = build_rerun()
-        with gr.Tabs(elem_classes="mdqa-result-tabs"):
+        changed = gr.HTML(apply_default_css=False, elem_id="mdqa-changed")
+        what_if = build_what_if(context, run, before)
+        with gr.Tabs(elem_classes="mdqa-result-tabs", overflow_behavior="wrap") as tabs:
             with gr.Tab("Flow", id="flow"):
                 flow = gr.HTML(apply_default_css=False, elem_id="mdqa-flow")
             with gr.Tab("Documents", id="documents"):
-                highlight = gr.Dropdown([], label="Highlight in the text", visible=False)
-                cards = gr.HTML(apply_default_css=False, elem_id="mdqa-documents")
+                documents = build_documents_panel(context, run)
             with gr.Tab("Decisions", id="decisions"):
                 made = build_decision_panel(context, run)
             with gr.Tab("Heads", id="heads"):
-                intro = gr.HTML(apply_default_css=False)
-                chosen_map = gr.Dropdown([], label="Attention map", visible=False)
-                document = gr.Dropdown([], label="Layers by heads: mass on this document", visible=False)
-                layers = _plot("mdqa-head-map")
-                by_document = _plot("mdqa-head-documents")
-                one_head = gr.Dropdown([], label="One head: mass on each document by position", visible=False)
-                distribution = _plot("mdqa-head-one")
+                heads = build_head_panel(context, run)
+            with gr.Tab("Studies", id=TAB):
+                studies = build_studies(context, run, tabs)
             with gr.Tab("Prompts", id="prompts"):
                 pages = gr.Dropdown([], label="Page", visible=False)
                 prompts = gr.HTML(apply_default_css=False, elem_id="mdqa-prompts")
@@ -233,27 +144,18 @@ def build_result_panel(context: Context) -> ResultPanel:
         head,
         verdict,
         queue,
-        rerun,
+        changed,
+        what_if,
         flow,
-        highlight,
-        cards,
+        documents,
         made,
-        intro,
-        chosen_map,
-        document,
-        layers,
-        by_document,
-        one_head,
-        distribution,
+        heads,
+        studies,
         pages,
         prompts,
     )
     _wire(panel)
     return panel
-
-
-def _plot(name: str) -> gr.Plot:
-    return gr.Plot(show_label=False, container=False, visible=False, elem_id=name)
 
 
 def _wire(panel: ResultPanel) -> None:
@@ -262,54 +164,14 @@ def _wire(panel: ResultPanel) -> None:
     def choose_run(run_id: str, before: Mapping[str, str], request: gr.Request) -> list[Any]:
         return panel.show(run_id, before, request)
 
-    def choose_highlight(run_id: str, value: str) -> str:
-        view = load_view(context, run_id)
-        index, _, head = (value or "").partition(":")
-        if not head or not index.isdigit() or int(index) >= len(view.maps):
-            return document_cards(view.run, view.calls_by_index)
-        heat = token_heat(view.maps[int(index)], read_head(head))
-        note = f"Darker: more attention of layer {head.replace('-', ', head ')} from the question."
-        return document_cards(view.run, view.calls_by_index, heat, note)
-
-    def choose_map(run_id: str, index: int) -> list[Any]:
-        view = load_view(context, run_id)
-        return map_parts(view, _within(index, len(view.maps)))
-
-    def choose_document(run_id: str, index: int, document_id: str) -> Any:
-        view = load_view(context, run_id)
-        chosen = view.maps[_within(index, len(view.maps))]
-        if document_id not in chosen.documents:
-            raise InputError("the map does not hold this document")
-        return head_map(chosen, view.run.question.documents, document_id)
-
-    def choose_head(run_id: str, index: int, head: str) -> Any:
-        view = load_view(context, run_id)
-        chosen = view.maps[_within(index, len(view.maps))]
-        layer, number = read_head(head)
-        if not (0 <= layer < chosen.mass.shape[0] and 0 <= number < chosen.mass.shape[1]):
-            raise InputError(f"the map has no layer {layer}, head {number}")
-        return head_distribution(chosen, view.run.question.documents, (layer, number))
-
     def choose_page(run_id: str, start: int) -> str:
         view = load_view(context, run_id)
         numbers = {document.id: i for i, document in enumerate(view.run.question.documents, 1)}
         return prompt_list(view.calls, max(int(start or 0), 0), numbers)
 
-    run, chosen_map = panel.run, panel.map
-    after_map = [panel.document, panel.layers, panel.by_document, panel.one_head, panel.distribution]
+    run = panel.run
     run.input(guarded(choose_run), [run, panel.before], panel.outputs, **QUIET)
-    panel.highlight.input(guarded(choose_highlight), [run, panel.highlight], panel.cards, **QUIET)
-    chosen_map.input(guarded(choose_map), [run, chosen_map], after_map, **QUIET)
-    panel.document.input(guarded(choose_document), [run, chosen_map, panel.document], panel.layers, **QUIET)
-    panel.one_head.input(guarded(choose_head), [run, chosen_map, panel.one_head], panel.distribution, **QUIET)
     panel.pages.input(guarded(choose_page), [run, panel.pages], panel.prompts, **QUIET)
-
-
-def _within(index: object, length: int) -> int:
-    """A valid position; InputError otherwise."""
-    if not isinstance(index, int) or not 0 <= index < length:
-        raise InputError("the run has no such attention map")
-    return index
 
 
 def run_choices(titles: Sequence[tuple[str, str]]) -> Any:

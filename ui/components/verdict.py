@@ -11,7 +11,8 @@ import gradio as gr
 from mdqa.records import RunResult
 from ui.context import Context
 from ui.guard import QUIET, explained, guarded
-from ui.judging import Judgement, can_be_judged, judge, judgement, person
+from ui.judging import Judgement, can_be_judged, judge, judgement
+from ui.people import visitor
 from ui.views.markup import message, plural, text
 
 CHOICES = [("Yes", "yes"), ("No", "no")]
@@ -83,7 +84,7 @@ def build_verdict(context: Context) -> Verdict:
 
 
 def _who(context: Context, request: gr.Request | None) -> str:
-    return person(context, request.username if request else None)
+    return visitor(context, request).name
 
 
 def _draw(said: Judgement, problem: str = "") -> list[Any]:

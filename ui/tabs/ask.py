@@ -19,6 +19,7 @@ from ui.components.question_input import build_question_input
 from ui.components.result_panel import build_result_panel, run_choices
 from ui.context import Context
 from ui.guard import QUIET, explained, guarded
+from ui.studying import find
 from ui.views.live import live_panel
 from ui.views.markup import message, text
 from ui.views.models import model_status
@@ -36,7 +37,7 @@ scored documents; CAFE looks at the model's own attention. The baselines answer 
 <li><strong>Run</strong>, and watch each stage. Every document keeps its scores and the reason why it stayed or
 went.</li>
 </ol>
-<p class="mdqa-note">Every run is kept under its own address and listed in History.</p>
+<p class="mdqa-note">Every run is kept under its own address and listed in Failures.</p>
 </div>
 """
 
@@ -105,28 +106,25 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
             now = snapshots(context, ids)
         yield [_with_address(live_panel(now), all_ids, before), gr.skip(), all_ids, *_buttons(busy=False)]
 
-    async def again(values: Mapping[Any, Any]) -> AsyncIterator[list[Any]]:
+    async def again(values: Mapping[Any, Any], event: gr.EventData) -> AsyncIterator[list[Any]]:
         """The run in front once more with what was changed under its answer."""
-
-        def changed() -> Mapping[str, Any]:
-            return panel.rerun.changes(load_view(context, values[panel.run]).run, values)
-
-        async for update in repeat(values, changed):
+        old = values[panel.run]
+        async for update in repeat(values, lambda: panel.what_if.start(old, values[panel.before].get(old, ""), event)):
             yield update
 
     def comparing(name: str) -> Callable[[Mapping[Any, Any]], AsyncIterator[list[Any]]]:
         async def compare(values: Mapping[Any, Any]) -> AsyncIterator[list[Any]]:
             """The run in front once more, with treatments that it did not choose."""
-            async for update in repeat(values, lambda: {"compare": name}):
+            async for update in repeat(values, lambda: run_again(context, values[panel.run], {"compare": name})):
                 yield update
 
         return compare
 
-    async def repeat(values: Mapping[Any, Any], changes: Callable[[], Mapping[str, Any]]) -> AsyncIterator[list[Any]]:
-        """The run in front once more with these changes; it takes the old one's place."""
+    async def repeat(values: Mapping[Any, Any], start_again: Callable[[], str]) -> AsyncIterator[list[Any]]:
+        """The run in front once more, as ``start_again`` puts it in line; it takes the old one's place."""
         old, before = values[panel.run], values[panel.before]
         try:
-            new = run_again(context, old, changes())
+            new = start_again()
         except Exception as problem:  # whatever it is, what was typed must not be lost
             yield [*(gr.skip() for _ in controls), message(explained(problem), "bad"), [], gr.skip()]
             return
@@ -154,13 +152,19 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
             return obstacle_view([str(problem)])
 
     async def open_page(request: gr.Request) -> AsyncIterator[list[Any]]:
-        """The run (or runs, parted by commas) of the address; goes on watching one that is still working."""
+        """The run (or runs, parted by commas) of the address; goes on watching one that is still working.
+
+        An address with a study shows the run that the study is about.
+        """
         address = dict(request.query_params)
-        given = str(address.get("run", ""))
-        if not given:
+        # Other tabs have addresses with runs too.
+        here = address.get("tab", "ask") == "ask"
+        given, study = (str(address.get(name, "")) if here else "" for name in ("run", "study"))
+        if not given and not study:
             yield [gr.skip() for _ in [*controls, panel.before]]
             return
         try:
+            given = given or find(context, study).base
             ids = [run_id_from(part) for part in re.split(r"[,\s]+", given) if part][:MAX_SHOWN_RUNS]
             if not ids:
                 raise UnknownRun("the address names no run")
@@ -174,23 +178,22 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
             else:
                 for run_id in ids:
                     load_view(context, run_id)
-                yield [_with_address("", ids, earlier), gr.skip(), ids, *_buttons(busy=False), before]
+                yield [_with_address("", ids, earlier, study), gr.skip(), ids, *_buttons(busy=False), before]
         except MdqaError as problem:
             yield [message(explained(problem), "bad"), gr.skip(), [], *_buttons(busy=False), {}]
 
     shown = [panel.box, panel.run, *panel.outputs]
     started = run.click(guarded(start), asked, controls, **QUIET)
     started.then(guarded(show), [running, panel.before], shown, **QUIET).then(
-        lambda: model_status(context.engine.model_status), None, model.status, **QUIET
+        guarded(lambda: model_status(context.engine.model_status)), None, model.status, **QUIET
     )
     halt.click(guarded(press_stop), running, halt, **QUIET)
     opened = page.load(guarded(open_page), None, [*controls, panel.before], **QUIET)
     opened.then(guarded(show), [running, panel.before], shown, **QUIET)
-    repeated = gr.on(
-        panel.rerun.triggers,
+    repeated = panel.what_if.form.submit(
         guarded(again),
-        {panel.run, panel.before, running, *panel.rerun.inputs},
-        [*controls, panel.rerun.problem, fresh, panel.before],
+        {panel.run, panel.before, running},
+        [*controls, panel.what_if.problem, fresh, panel.before],
         **QUIET,
     )
     repeated.then(guarded(show), [fresh, panel.before], shown, **QUIET)
@@ -215,9 +218,9 @@ def _seed(value: object) -> int:
     return int(value)
 
 
-def _with_address(content: str, ids: Sequence[str], before: str = "") -> str:
+def _with_address(content: str, ids: Sequence[str], before: str = "", study: str = "") -> str:
     """The live panel with the address of its runs, for the browser's address bar."""
-    address = "?run=" + ",".join(ids) + (f"&before={before}" if before else "")
+    address = "?run=" + ",".join(ids) + (f"&before={before}" if before else "") + (f"&study={study}" if study else "")
     return content + text("span", "", "mdqa-hidden", data_address=address)
 
 

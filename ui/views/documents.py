@@ -7,33 +7,54 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mdqa.records import AttentionMap, Document, DocumentScore, Head, RunResult, Stage
+from mdqa.scoring.losses import own_stages
 from mdqa.trace import ModelCall
 from ui.views.ledger import STATUS_WORDS, Fate, duplicates, fates, rank_of, signal_words
 from ui.views.markup import badge, count, details, element, empty, escape, number, short, text
 
 OPEN_CARDS = 6
+CARDS = 30
+"""Cards on one page: two hundred at once would be several megabytes."""
+
 MAX_TEXT = 6_000
 MAX_RAW = 4_000
 HEAT_LEVELS = 9
 
 
 def document_cards(
-    run: RunResult, calls: Mapping[int, ModelCall], heat: Mapping[str, str] | None = None, more: str = ""
+    run: RunResult,
+    calls: Mapping[int, ModelCall],
+    heat: Mapping[str, str] | None = None,
+    more: str = "",
+    *,
+    first: int = 0,
 ) -> str:
-    """A card per document in the method's final order. ``heat`` gives ready HTML instead of a document's text."""
+    """A card per document in the method's final order, :data:`CARDS` of them from number ``first`` (from 0).
+
+    ``heat`` gives ready HTML instead of a document's text.
+    """
     if not run.question.documents:
         return empty("No documents", "This run has none to show.")
     repeated = duplicates(run.question.documents)
     keys = key_sentences(run)
+    first = min(max(first, 0), len(run.question.documents) - 1)
     cards = []
-    for position, fate in enumerate(fates(run), 1):
+    for position, fate in enumerate(fates(run)[first : first + CARDS], first + 1):
         body = (heat or {}).get(fate.document.id) or marked_text(fate.document, keys.get(fate.document.id, ()))
-        inner = _text_block(body) + _signals(run, fate.document.id, calls)
-        opened = position <= OPEN_CARDS
+        inner = _text_block(body) + journey(run, fate) + _signals(run, fate.document.id, calls)
+        opened = position <= first + OPEN_CARDS
         head, anchor = _head(run, fate, position, repeated), card_anchor(fate.number)
         cards.append(details(head, inner, _card_classes(fate), opened=opened, anchor=anchor))
     note = text("p", more, "mdqa-note") if more else ""
     return note + element("div", "".join(cards), "mdqa-cards")
+
+
+def card_page(run: RunResult, number: object) -> int:
+    """The first card (from 0) of the page with the document that was given as this number; 0 for any other value."""
+    for position, fate in enumerate(fates(run)):
+        if fate.number == number:
+            return position // CARDS * CARDS
+    return 0
 
 
 def card_anchor(number: int) -> str:
@@ -73,6 +94,42 @@ def _fate_badge(run: RunResult, fate: Fate) -> str:
     if fate.last_kept is None:
         return badge("not worked on", "plain")
     return badge("not passed on", "plain")
+
+
+def journey(run: RunResult, fate: Fate) -> str:
+    """The document's place at every stage and how it moved; empty where no stage worked on it."""
+    steps = [text("li", f"given as {fate.number}")]
+    for stage in own_stages(run.stages):
+        if fate.document.id in stage.documents:
+            steps.append(_step(stage, fate.document.id))
+    if len(steps) == 1:
+        return ""
+    return element("ol", "".join(steps), "mdqa-journey", aria_label="Place at every stage")
+
+
+def _step(stage: Stage, document_id: str) -> str:
+    came = stage.documents.index(document_id) + 1
+    title = text("span", stage.title, "mdqa-quiet")
+    if document_id not in stage.kept:
+        words = f"came in as number {came} of {count(len(stage.documents))} and was dropped"
+        return element("li", title + text("strong", f" {came} → ×"), "out", title=words)
+    place = stage.kept.index(document_id) + 1
+    moved = place_change(stage, document_id)
+    arrow = f" ▲{moved}" if moved > 0 else f" ▼{-moved}" if moved < 0 else ""
+    words = (
+        f"came in as number {came} of {count(len(stage.documents))}, passed on as number {place} of "
+        f"{count(len(stage.kept))}; among those passed on it "
+        + (f"moved {'up' if moved > 0 else 'down'} by {abs(moved)}" if moved else "kept its place")
+    )
+    change = text("span", arrow, "up" if moved > 0 else "down") if arrow else ""
+    return element("li", title + text("strong", f" {came} → {place}") + change, title=words)
+
+
+def place_change(stage: Stage, document_id: str) -> int:
+    """By how many places a kept document moved up among the documents that the stage kept; negative for down."""
+    kept = set(stage.kept)
+    before = [other for other in stage.documents if other in kept]
+    return before.index(document_id) - stage.kept.index(document_id)
 
 
 def _text_block(body: str) -> str:

@@ -1,4 +1,6 @@
-"""Attention maps as Plotly figures: layers by heads, heads by documents, one head over the documents.
+"""Attention in Plotly figures: scores of layers by heads, heads by documents, one head over the documents.
+
+All heads of a run's map are fields to press instead: see ``head_grid``.
 
 Colours of text and lines come from the style sheet; figures stay far below 1 MB (values rounded to 4 decimals).
 """
@@ -36,8 +38,8 @@ def heads_intro(run: RunResult, maps: Sequence[AttentionMap], reason: str = "") 
     return text(
         "p",
         "Mass: the share of a head's attention that the question's tokens put on a document. First every head of the "
-        "layers that were run, for one document; ringed are the heads the stage worked with. Below, these heads over "
-        "all documents (L3 H2 is layer 3, head 2), then one head alone.",
+        "layers that were run, for one document; ringed are the heads the stage worked with. Press one for its mass "
+        "on every document and its tokens. At the end the stage's heads over all documents (L3 H2 is layer 3, head 2).",
         "mdqa-note",
     )
 
@@ -71,14 +73,6 @@ def _names(attention_map: AttentionMap, documents: Sequence[Document]) -> list[s
         title = (document.title or document.text) if document else document_id
         names.append(f"{number}. {plain(title, 34)}" + (" ★" if document and document.gold else ""))
     return names
-
-
-def head_map(attention_map: AttentionMap, documents: Sequence[Document], document_id: str) -> go.Figure:
-    """Layers (rows) by heads (columns), coloured by the mass on one document, retrieval heads ringed."""
-    index = attention_map.documents.index(document_id)
-    mass = attention_map.mass[:, :, index]  # (layers, heads)
-    ringed = [head for head in attention_map.retrieval_heads if head[0] < mass.shape[0]]
-    return layers_by_heads(mass, ringed, what="mass", about=_names(attention_map, documents)[index])
 
 
 def layers_by_heads(
@@ -164,7 +158,8 @@ def heads_by_document(attention_map: AttentionMap, documents: Sequence[Document]
     _layout(
         figure, int(min(max(26 * len(heads) + 110, 200), 560)), "document (number as given, in prompt order)", "head"
     )
-    figure.update_xaxes(type="category", nticks=20)  # Plotly leaves out or turns the labels that do not fit
+    # Plotly turns labels that do not fit, and on a narrow page they would still stand on each other.
+    figure.update_xaxes(type="category", nticks=20 if len(labels) <= FRAMED else 9)
     figure.update_yaxes(autorange="reversed", title_standoff=6)
     figure.update_layout(margin_l=80)
     return figure
@@ -184,5 +179,8 @@ def head_distribution(attention_map: AttentionMap, documents: Sequence[Document]
         )
     )
     _layout(figure, 240, "position in the prompt", f"mass, L{head[0]} H{head[1]}")
-    figure.update_xaxes(dtick=max(1, len(mass) // 25), tick0=1)
+    if len(mass) <= FRAMED:
+        figure.update_xaxes(dtick=max(1, len(mass) // 20), tick0=1)
+    else:
+        figure.update_xaxes(nticks=9, tickangle=0)  # more of them would stand on each other on a narrow page
     return figure

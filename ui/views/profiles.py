@@ -188,6 +188,15 @@ def quality_table(quality: object) -> str:
     return element("section", text("h3", "Finding the evidence") + text("p", words, "mdqa-note") + grid, "mdqa-part")
 
 
+def quality_cells(quality: object) -> list[str]:
+    """The measures of the retrieval heads themselves, in the order of QUALITY; empty where they were not measured."""
+    rows = quality.get("rows") if isinstance(quality, Mapping) else None
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, Mapping) and row.get("name") == "retrieval heads":
+            return [_interval(row.get(name), best=False) for name, _ in QUALITY]
+    return []
+
+
 def _mean(row: Mapping[str, Any], name: str) -> float | None:
     cell = row.get(name)
     value = cell.get("mean") if isinstance(cell, Mapping) else None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mdqa.records import Cost, RunResult
-from ui.forms import spelled
-from ui.views.ledger import final_stage, steered
 from ui.views.markup import (
     DASH,
     badge,
@@ -18,7 +16,6 @@ from ui.views.markup import (
     message,
     number,
     seconds,
-    short,
     table,
     text,
 )
@@ -39,12 +36,8 @@ def result_head(
     correct: bool | None,
     vanilla: RunResult | None = None,
     retrieved: tuple[int, int] | None = None,
-    change: str = "",
 ) -> str:
-    """Question, answer, verdict, cost and notices.
-
-    ``retrieved``: gold documents that reached the answer, of all. ``change``: see :func:`change_line`.
-    """
+    """Question, answer, verdict, cost and notices. ``retrieved``: gold documents that reached the answer, of all."""
     word, kind = STATUS[run.status]
     labels = [badge(method_title, "method"), badge(word, kind)]
     if correct is not None:
@@ -54,7 +47,6 @@ def result_head(
     parts = [
         element("div", "".join(labels), "mdqa-badges"),
         text("p", run.question.question, "mdqa-question", dir="auto"),
-        change,
         _answer(run),
     ]
     if run.question.answers:
@@ -66,42 +58,6 @@ def result_head(
     parts.append(cost_line(run.cost, vanilla.cost if vanilla else None, vanilla.id if vanilla else ""))
     parts.append(_about(run))
     return element("section", "".join(parts), "mdqa-result", aria_label="Result")
-
-
-def change_line(before: RunResult, run: RunResult) -> str:
-    """What is different from an earlier run of the same question: options, answer, documents, time, what was reused."""
-    parts = [
-        text("span", f"{spelled(name).capitalize()} {_option(before.config.get(name))} → {_option(value)}", "changed")
-        for name, value in run.config.items()
-        if value != before.config.get(name)
-    ]
-    old, new = before.answer.strip() or DASH, run.answer.strip() or DASH
-    same = old == new != DASH
-    parts.append(text("span", "same answer" if same else f"answer “{short(old)}” → “{short(new)}”", dir="auto"))
-    if before.status == run.status == "ok":
-        parts.append(text("span", _moved(before, run)))
-    parts.append(text("span", f"{seconds(before.cost.seconds)} → {seconds(run.cost.seconds)}"))
-    if run.cost.prompt_tokens:
-        share = 100 * run.cost.cached_tokens // run.cost.prompt_tokens  # 100% only where it is all of them
-        parts.append(text("span", f"{share}% of the prompt tokens reused"))
-    against = text("a", "Against the run before", href=f"?run={before.id}")
-    return element("p", against + ": " + " · ".join(parts), "mdqa-change", data_testid="change")
-
-
-def _moved(before: RunResult, run: RunResult) -> str:
-    """Numbers of the documents that reached the answer, or were steered towards, in one of the two runs only."""
-    numbers = {document.id: number for number, document in enumerate(run.question.documents, 1)}
-    words = []
-    for what, now, then in (("kept", _kept(run), _kept(before)), ("steered towards", steered(run), steered(before))):
-        changed = [(numbers[d], "+") for d in now - then] + [(numbers[d], "−") for d in then - now]
-        if changed:
-            words.append(f"{what} " + " ".join(f"{sign}{number}" for number, sign in sorted(changed)))
-    return " · ".join(words) or "same documents"
-
-
-def _kept(run: RunResult) -> set[str]:
-    last = final_stage(run.stages)
-    return set(last.kept) if last else set()
 
 
 def _answer(run: RunResult) -> str:
@@ -157,7 +113,7 @@ def _about(run: RunResult) -> str:
             "Fallbacks taken": run.fallbacks,
         }
     )
-    options = table(["Option", "Value"], [[escape(k), escape(_option(v))] for k, v in run.config.items()])
+    options = table(["Option", "Value"], [[escape(k), escape(option_words(v))] for k, v in run.config.items()])
     address = element(
         "p",
         text("a", "Permanent address", href=f"?run={run.id}")
@@ -167,9 +123,10 @@ def _about(run: RunResult) -> str:
     return address + details("Model, options and seed of this run", about + options, "mdqa-more")
 
 
-def _option(value: object) -> str:
+def option_words(value: object) -> str:
+    """An option's value for people."""
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
-        return ", ".join(_option(part) for part in value)
+        return ", ".join(option_words(part) for part in value)
     return "–" if value is None else str(value)

@@ -22,7 +22,7 @@ from mdqa.errors import InputError
 from mdqa.methods.base import Tools
 from mdqa.methods.cafe.attending import Calibration, Pool
 from mdqa.methods.cafe.measuring import Measuring
-from mdqa.methods.cafe.profile import Scoring, StageHeads
+from mdqa.methods.cafe.profile import Scoring, StageHeads, read_heads
 from mdqa.methods.cafe.quality import head_quality
 from mdqa.methods.cafe.selection import select
 from mdqa.passes import Passes
@@ -39,6 +39,7 @@ def calibrate(
     progress: Callable[[int, int, str], None] = lambda done, total, text: None,
     passes: Passes | None = None,
     held_out: Sequence[Question] = (),
+    before: Profile | None = None,
     data: str = "",
     k1: Annotated[int, Field(ge=1, le=64, description="Heads chosen for coarse filtering (K1)")] = 4,
     m1: Annotated[
@@ -61,7 +62,8 @@ def calibrate(
     ``shuffle`` puts every question's documents in a seeded random order, so that a head that only likes a place in the
     prompt does not look like a retrieval head. ``passes`` keeps every finished pass, so that stopped work goes on
     where it was. ``held_out``: other questions, in their own order, on which the found heads are measured
-    (``values["quality"]``). Questions without evidence marks are left out, and the profile's note says how many.
+    (``values["quality"]``), beside the heads of ``before``, another profile of this model. Questions without evidence
+    marks are left out, and the profile's note says how many.
     InputError before any model work if none is left, if one is in both sets or does not fit into the model's window.
     """
     scoring = Scoring(attending_rows, doc_pool, calibration)
@@ -70,6 +72,7 @@ def calibrate(
     others = [item for item in held_out if item.gold_ids]
     left_out = len(questions) - len(items)
     _check(items, others, measuring)
+    earlier = _earlier(before, tools) if before is not None else None
     total = 2 * len(items) + len(others)
     coarse = []
     for done, item in enumerate(items, 1):
@@ -103,6 +106,7 @@ def calibrate(
             m1,
             measuring,
             tools,
+            before=(before.name, earlier.top(k1)) if before is not None and earlier is not None else None,
             progress=lambda done, _: progress(2 * len(items) + done, total, "quality: held-out question"),
         )
     return Profile(
@@ -156,6 +160,12 @@ def _check(items: Sequence[Question], held_out: Sequence[Question], measuring: M
         )
     for item in (*items, *held_out):
         measuring.check_length(item)
+
+
+def _earlier(before: Profile, tools: Tools) -> StageHeads:
+    """The coarse heads of another profile; ProfileError if it is another model's."""
+    backend = tools.inspectable
+    return read_heads(before, backend.model, backend.layers, backend.heads)[0]
 
 
 def _eta(mass: np.ndarray, item: Question, ids: Sequence[str]) -> np.ndarray:

@@ -74,6 +74,7 @@ class CAFE(Method):
     Config: ClassVar[type[MethodConfig]] = CAFEConfig
     uses_profile = True
     requires_profile = True
+    profile_of_inspected = True
     controls = ("delta", "m1", "k1", "m2", "k2")
 
     config: CAFEConfig
@@ -82,7 +83,9 @@ class CAFE(Method):
         super().__init__(config, tools)
         assert tools.profile is not None
         backend = tools.inspectable
-        self._coarse, self._fine = read_heads(tools.profile, backend.model, backend.layers, backend.heads)
+        self._coarse, self._fine = read_heads(
+            tools.profile, self.profiled(backend.model), backend.layers, backend.heads
+        )
         self._made_with = read_scoring(tools.profile)
         self._scoring = _chosen(self.config, self._made_with)
 

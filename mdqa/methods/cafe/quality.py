@@ -28,6 +28,9 @@ from mdqa.statistics.bootstrap import mean_interval
 
 MEASURES = ("recall", "top1", "mrr")
 
+OWN = "retrieval heads"
+"""The row of the heads that are measured."""
+
 
 def head_quality(
     questions: Sequence[Question],
@@ -36,28 +39,31 @@ def head_quality(
     measuring: Measuring,
     tools: Tools,
     *,
+    before: tuple[str, Sequence[Head]] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Gold recall, top-1 and mean reciprocal rank over questions with evidence marks.
 
+    ``before``: other heads with their profile's name, measured beside these, on the same passes.
     Returns ``n``, ``kept`` (mean size of the union), ``documents`` (mean number) and ``rows``: per ranking its
     ``name`` and per measure ``{mean, low, high, n}`` with 95% bootstrap intervals over questions.
     """
     rows: dict[str, dict[str, list[float]]] = {}
     kept: list[int] = []
+    named = {OWN: heads} | ({f"before: {before[0]}": before[1]} if before else {})
     for done, item in enumerate(questions, 1):
         mass = measuring.mass(item, item.document_ids)
-        union = select(item.document_ids, head_shares(mass, heads), heads, m1)
-        kept.append(len(union.kept))
+        unions = {name: select(item.document_ids, head_shares(mass, own), own, m1) for name, own in named.items()}
+        kept.append(len(unions[OWN].kept))
         rankings = {
-            "retrieval heads": [union.relevance[d] for d in item.document_ids],
+            **{name: [union.relevance[d] for d in item.document_ids] for name, union in unions.items()},
             "all heads": document_shares(mass).sum(axis=(0, 1)).tolist(),
             "BM25": bm25_scores(item.question, item.documents),
             tools.encoder.name: cosine_scores(tools.encoder, item.question, item.documents),
         }
         for name, scores in rankings.items():
             ranking = [item.document_ids[i] for i in best_first(scores)]
-            chosen = union.kept if name == "retrieval heads" else tuple(ranking[: len(union.kept)])
+            chosen = unions[name].kept if name in unions else tuple(ranking[: len(unions[OWN].kept)])
             _add(rows.setdefault(name, {measure: [] for measure in MEASURES}), item, ranking, chosen)
         progress(done, len(questions))
     return {

@@ -64,6 +64,7 @@ class DuQUAD(Method):
         "answers from both reasonings and the key sentences."
     )
     Config: ClassVar[type[MethodConfig]] = DuQUADConfig
+    controls: ClassVar[tuple[str, ...]] = ("k", "threshold", "max_cited", "weight_sim", "weight_ppl", "weight_cont")
     config: DuQUADConfig
 
     @classmethod

@@ -1,0 +1,35 @@
+"""Addresses of servers that a person names: plain http or https, and no secret in them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from mdqa.errors import ConfigError
+
+
+def check_address(url: str, what: str) -> None:
+    """ConfigError unless this is a plain http or https address without a secret in it. ``what``: for the message."""
+    try:
+        parts = urlsplit(url)
+        bad = parts.scheme not in ("http", "https") or not parts.hostname or (parts.port or 0) < 0
+    except ValueError:
+        bad, parts = True, urlsplit("")
+    if bad:
+        raise ConfigError(f"the address of {what} must look like https://HOST/v1 or http://HOST:PORT/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ConfigError(
+            f"the address of {what} must hold no name, password or query: options are stored with every result. "
+            "A key belongs into the environment variable MDQA_API_KEY."
+        )
+
+
+def check_key(key: str) -> None:
+    """ConfigError for a key with characters that no header can carry."""
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError("MDQA_API_KEY holds characters that no key has, such as a line break")
+
+
+def said(text: str, key: str) -> str:
+    """The beginning of what a server said, on one line and without the key."""
+    shown = " ".join(text.split())
+    return (shown.replace(key, "***") if key else shown)[:300]

@@ -1,0 +1,141 @@
+"""vLLM itself, with the built-in model: the same prompts as here, two methods, and what happens when it dies.
+
+Needs an environment with vLLM, named by MDQA_VLLM_PYTHON; ``.ci/vllm-cpu`` makes one for processors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mdqa.backends.base import GenerationRequest, InspectableBackend
+from mdqa.backends.composed import ComposedBackend
+from mdqa.backends.loading import load_backend
+from mdqa.backends.openai import OpenAIBackend
+from mdqa.backends.served import look_at
+from mdqa.backends.vllm import VLLMBackend
+from mdqa.benchmarks.examples import examples
+from mdqa.cancellation import CancelToken
+from mdqa.errors import Cancelled, ModelError
+from mdqa.methods.base import Tools
+from mdqa.records import RunResult
+from mdqa.registry import method_class
+from mdqa.retrieval.dense import MiniLMEncoder
+from mdqa.run import begin, run_one
+from mdqa.settings import Settings
+from tests.backends.contract import CHECKS, DOCUMENTS, prompt
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"score": {"type": "integer", "minimum": 0, "maximum": 10}},
+    "required": ["score"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def vllm() -> Iterator[VLLMBackend]:
+    settings = Settings.from_environment()
+    if not settings.vllm_python:
+        pytest.skip("needs MDQA_VLLM_PYTHON, the Python of an environment with vLLM")
+    backend = load_backend(
+        "vllm:builtin",
+        cache=settings.cache,
+        device="cpu",
+        dtype="float32",
+        vllm_python=settings.vllm_python,
+        vllm_arguments="--max-model-len 4096",
+    )
+    assert isinstance(backend, VLLMBackend)
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_contract(check: Any, vllm: VLLMBackend) -> None:
+    check("vllm", vllm)
+
+
+def test_replies_and_likelihoods_are_those_of_transformers(
+    vllm: VLLMBackend, builtin_backend: InspectableBackend
+) -> None:
+    assert vllm.model == builtin_backend.model == "builtin"
+    cancel, requests = CancelToken(), [GenerationRequest(prompt(d), max_new_tokens=12) for d in DOCUMENTS]
+    theirs, ours = (b.generate(requests, cancel=cancel) for b in (vllm, builtin_backend))
+    assert [reply.text for reply in theirs] == [reply.text for reply in ours]
+    prompts = [request.prompt for request in requests]
+    found, known = (b.log_likelihood(prompts, target="question", cancel=cancel) for b in (vllm, builtin_backend))
+    assert [f.tokens for f in found] == [k.tokens for k in known]
+    assert [f.logprob for f in found] == pytest.approx([k.logprob for k in known], abs=2e-2)
+
+
+def test_a_reply_follows_its_schema(vllm: VLLMBackend) -> None:
+    [reply] = vllm.generate([GenerationRequest(prompt(*DOCUMENTS), 24, schema=SCHEMA)], cancel=CancelToken())
+    assert reply.finish_reason == "stop"
+    assert set(json.loads(reply.text)) == {"score"}
+
+
+def test_what_begins_alike_is_computed_once(vllm: VLLMBackend) -> None:
+    request = GenerationRequest(prompt(*DOCUMENTS, *(d.model_copy(update={"id": f"{d.id}2"}) for d in DOCUMENTS)), 2)
+    vllm.generate([request], cancel=CancelToken())
+    [again] = vllm.generate([request], cancel=CancelToken())
+    assert again.cost.cached_tokens > again.cost.prompt_tokens / 2
+
+
+def answered(method: str, backend: Any, **options: Any) -> RunResult:
+    item = next(e.question for e in examples() if e.name == "single_hop")
+    tools = Tools(backend, MiniLMEncoder)
+    config = method_class(method).Config.parse(options)
+    return run_one(begin(method, config, item, tools, seed=0), tools).result
+
+
+def test_two_methods_by_the_engine_and_by_an_address(vllm: VLLMBackend) -> None:
+    key = vllm._engine.key
+    address = OpenAIBackend(look_at(vllm.served.url, key=key), model="address", key=key)  # chat turns, as to any server
+    for backend in (vllm, address):
+        duquad = answered("duquad", backend, allow_missing_signals=True, agent_max_tokens=48, judge_max_tokens=48)
+        assert duquad.status == "ok", duquad.error
+        assert {stage.name for stage in duquad.stages} >= {"structural_fusion", "local_agent", "judge"}
+        madara = answered("madara", backend, treatment="pde", agent_max_tokens=24, conflict_max_tokens=48)
+        assert madara.status == "ok", madara.error
+        assert madara.routing is not None
+        assert duquad.cost.completion_tokens > 0
+        assert madara.cost.llm_calls > 3
+
+
+def test_beside_a_model_that_is_looked_at(vllm: VLLMBackend, builtin_backend: InspectableBackend) -> None:
+    both = ComposedBackend(vllm, builtin_backend)
+    found = answered("duquad", both, agent_max_tokens=48, judge_max_tokens=48)
+    assert found.status == "ok", found.error
+    assert set(found.stages[0].scores) >= {"sim", "ppl", "cont"}
+    assert found.attention_summary
+
+
+def test_stop_frees_the_engine(vllm: VLLMBackend) -> None:
+    cancel, long = CancelToken(), GenerationRequest(prompt(*DOCUMENTS), 2000, temperature=1.0)
+    threading.Timer(2.0, cancel.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        vllm.generate([long], cancel=cancel)
+    assert time.monotonic() - began < 10
+    assert vllm.generate([GenerationRequest(prompt(), 2)], cancel=CancelToken())[0].cost.completion_tokens <= 2
+
+
+def test_an_engine_that_is_killed_is_an_error_of_the_run_and_starts_again(vllm: VLLMBackend) -> None:
+    process = vllm._engine._process
+    assert process is not None
+    threading.Timer(1.5, lambda: os.killpg(process.pid, signal.SIGKILL)).start()
+    with pytest.raises(ModelError):
+        vllm.generate([GenerationRequest(prompt(*DOCUMENTS), 2000, temperature=1.0)], cancel=CancelToken())
+    process.wait(20)
+    [reply] = vllm.generate([GenerationRequest(prompt(), 2)], cancel=CancelToken())
+    assert reply.cost.completion_tokens <= 2

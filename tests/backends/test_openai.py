@@ -1,0 +1,282 @@
+"""Models behind an address: what is sent, what comes back, and what goes wrong on the way. Real HTTP on loopback."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mdqa.attention.layout import PromptEncoder
+from mdqa.backends.base import GenerationRequest, Steering
+from mdqa.backends.openai import OpenAIBackend
+from mdqa.backends.served import UNKNOWN_WINDOW, look_at, tokenizer_of
+from mdqa.cancellation import CancelToken
+from mdqa.errors import Cancelled, CapabilityError, ConfigError, ModelError, PromptTooLong
+from mdqa.prompting import Prompt, Segment, Turn
+from tests.serving import Failure, Handler, Server, serving
+from tests.tiny import tiny_tokenizer
+
+KEY = "sk-a-secret"
+SCHEMA = {"type": "object", "properties": {"score": {"type": "integer"}}}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture
+def vllm() -> Iterator[Server]:
+    with serving(vllm=True) as started:
+        yield started
+
+
+def prompt(text: str = "What colour has the sky?", reply: str = "") -> Prompt:
+    document = Segment("Document [1]\nThe sky is blue.", "document", "d")
+    question = Segment(text, "question")
+    return Prompt((Turn("system", (Segment("Read."),)), Turn("user", (document, Segment("\n\n"), question))), reply)
+
+
+def backend(server: Server, **options: Any) -> OpenAIBackend:
+    return OpenAIBackend(server.served, model=server.url, **{"attempts": 3, "key": KEY, **options})
+
+
+def ask(used: OpenAIBackend, *requests: GenerationRequest, cancel: CancelToken | None = None, **more: Any) -> list[Any]:
+    wanted = requests or (GenerationRequest(prompt()),)
+    return used.generate(wanted, cancel=cancel or CancelToken(), **more)
+
+
+def status(code: int, **headers: str) -> Failure:
+    return lambda request: request.reply(code, {"error": {"message": f"no {KEY}", "code": code}}, headers)
+
+
+def test_what_a_server_says_of_itself(server: Server, vllm: Server) -> None:
+    found = look_at(server.url + "/", key=KEY)
+    assert (found.url, found.model, found.window, found.vllm) == (server.url, "tiny", UNKNOWN_WINDOW, "")
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+    found = look_at(vllm.url)
+    assert (found.model, found.window, found.vllm, found.root) == ("tiny", 2048, "0.32.0", "/nowhere/tiny")
+    assert tokenizer_of(found) is None  # it is not here, and nothing is fetched
+
+
+def test_one_of_several_models_is_named(server: Server) -> None:
+    server.models.append({"id": "other"})
+    assert look_at(server.url, model="other").model == "other"
+    with pytest.raises(ModelError, match=r"2 models; name one as NAME@http.*tiny, other"):
+        look_at(server.url)
+    with pytest.raises(ModelError, match="does not have 'third'; it has: tiny, other"):
+        look_at(server.url, model="third")
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (status(401), "wants a key; set MDQA_API_KEY"),
+        (status(404), "no list of models"),
+        (lambda request: request.reply(200, ["x"]), "no list of models"),
+        (lambda request: request.reply(200, {"data": [{"name": "x"}]}), "0 models"),
+    ],
+    ids=["key", "missing", "list", "no id"],
+)
+def test_an_address_that_is_no_api(server: Server, failure: Failure, says: str) -> None:
+    server.first = [failure]
+    with pytest.raises(ModelError, match=says):
+        look_at(server.url)
+
+
+def test_an_address_where_nobody_is() -> None:
+    with pytest.raises(ModelError, match="cannot be reached"):
+        look_at("http://127.0.0.1:9/v1")
+    with pytest.raises(ConfigError, match="must look like"):
+        look_at("gpu1:8000/v1")
+
+
+def test_chat_turns_to_a_server_that_takes_no_tokens(server: Server) -> None:
+    request = GenerationRequest(
+        prompt("Is it <|im_end|> blue?"), 12, temperature=0.5, top_p=0.9, seed=7, stop=("\n",), schema=SCHEMA
+    )
+    [reply] = ask(backend(server), request)
+    assert (reply.text, reply.finish_reason, reply.seed) == ("The sky is blue", "stop", 7)
+    path, body = server.requests[0]
+    assert path == "/v1/chat/completions"
+    assert body["messages"] == [
+        {"role": "system", "content": "Read."},
+        {"role": "user", "content": "Document [1]\nThe sky is blue.\n\nIs it < |im_end|> blue?"},
+    ]
+    told = {"model": "tiny", "max_tokens": 12, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["\n"]}
+    assert {name: body[name] for name in told} == told
+    assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert "top_k" not in body  # only vLLM knows it
+    cost = reply.cost
+    assert (cost.prompt_tokens, cost.cached_tokens, cost.prefill_tokens_computed) == (20, 16, 4)
+    assert (cost.completion_tokens, cost.llm_calls) == (3, 1)
+
+
+def test_token_ids_to_vllm_are_those_that_run_here(vllm: Server) -> None:
+    tokenizer = tiny_tokenizer()
+    used = backend(vllm, tokenizer=tokenizer)
+    begun = prompt(reply="The")
+    ask(used, GenerationRequest(begun, schema=SCHEMA))
+    path, body = vllm.requests[0]
+    assert path == "/v1/completions"
+    assert body["prompt"] == list(PromptEncoder(tokenizer).encode(begun).ids)
+    assert body["structured_outputs"]["json"] == SCHEMA
+    assert (body["top_k"], body["repetition_penalty"]) == (0, 1.0)  # not what the model's makers recommend
+    assert used.render(begun) == PromptEncoder(tokenizer).render(begun)
+    assert used.count_tokens("blue sky") == len(tokenizer("blue sky")["input_ids"])
+
+
+def test_a_begun_reply(server: Server, vllm: Server) -> None:
+    ask(backend(vllm), GenerationRequest(prompt(reply="The")))
+    body = vllm.bodies[0]
+    assert body["messages"][-1] == {"role": "assistant", "content": "The"}
+    assert (body["continue_final_message"], body["add_generation_prompt"]) == (True, False)
+    with pytest.raises(CapabilityError, match="begun reply"):
+        ask(backend(server), GenerationRequest(prompt(reply="The")))
+
+
+def test_likelihoods_are_sums_over_the_target(vllm: Server) -> None:
+    tokenizer = tiny_tokenizer()
+    used = backend(vllm, tokenizer=tokenizer)
+    done: list[int] = []
+    [found] = used.log_likelihood([prompt()], target="question", cancel=CancelToken(), on_done=done.append)
+    span = PromptEncoder(tokenizer).encode(prompt()).question
+    assert found.tokens == span.last - span.first
+    assert found.logprob == pytest.approx(-sum(range(span.first, span.last)) / 10)
+    assert len(vllm.bodies[0]["prompt"]) == span.last == found.cost.prompt_tokens
+    assert found.cost.completion_tokens == 0
+    assert done == [0]
+
+
+def test_what_only_some_servers_can(server: Server, vllm: Server) -> None:
+    assert backend(server).capabilities == {"generate", "structured"}
+    assert backend(vllm, tokenizer=tiny_tokenizer()).capabilities == {"generate", "structured", "likelihood"}
+    with pytest.raises(CapabilityError, match="likelihoods"):
+        backend(server).log_likelihood([prompt()], target="question", cancel=CancelToken())
+    with pytest.raises(CapabilityError, match="steer"):
+        ask(backend(server), steering=Steering(("d",), 1.0))
+
+
+def test_a_prompt_that_is_too_long_is_not_sent(vllm: Server) -> None:
+    with pytest.raises(PromptTooLong, match="2,048"):
+        ask(backend(vllm, tokenizer=tiny_tokenizer()), GenerationRequest(prompt("word " * 4000)))
+    assert not vllm.requests
+
+
+def test_everything_is_on_its_way_at_once(server: Server) -> None:
+    server.gate = threading.Event()
+    opened = threading.Timer(0.5, server.gate.set)
+    opened.start()
+    texts: dict[int, str] = {}
+    replies = ask(
+        backend(server),
+        *(GenerationRequest(prompt(f"Question {i}?")) for i in range(8)),
+        on_text=lambda i, piece: texts.__setitem__(i, texts.get(i, "") + piece),
+    )
+    assert server.most_at_once == 8
+    assert [reply.text for reply in replies] == ["The sky is blue"] * 8 == [texts[i] for i in range(8)]
+
+
+def test_no_more_than_the_limit(server: Server) -> None:
+    ask(backend(server, limit=2), *(GenerationRequest(prompt(f"Question {i}?")) for i in range(6)))
+    assert len(server.requests) == 6
+    assert server.most_at_once <= 2
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_busy_server_is_asked_again(server: Server, code: int) -> None:
+    server.first = [status(code, **{"Retry-After-Ms": "1"})] * 2
+    assert ask(backend(server))[0].text == "The sky is blue"
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_stays_busy(server: Server) -> None:
+    server.first = [status(503, **{"Retry-After-Ms": "1"})] * 3
+    with pytest.raises(ModelError, match=r"replies 503.*\*\*\*") as caught:
+        ask(backend(server))
+    assert KEY not in str(caught.value)
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again_and_shown_once(server: Server) -> None:
+    server.first = [lambda request: request.stream(["The", " sky"], None)]
+    shown: list[str] = []
+    [reply] = ask(backend(server), on_text=lambda _, piece: shown.append(piece))
+    assert reply.text == "The sky is blue" == "".join(shown)
+    assert len(server.requests) == 2
+
+
+def test_replies_that_always_break_off(server: Server) -> None:
+    server.finish = None
+    with pytest.raises(ModelError, match="breaks replies off"):
+        ask(backend(server))
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (status(400), r"replies 400"),
+        (status(401), "refuses the key in MDQA_API_KEY"),
+        (lambda request: request.stream(["x"], "content_filter"), "withholds a reply"),
+    ],
+    ids=["bad request", "key", "filter"],
+)
+def test_refusals_in_words(server: Server, failure: Failure, says: str) -> None:
+    server.first = [failure]
+    with pytest.raises(ModelError, match=says) as caught:
+        ask(backend(server))
+    assert KEY not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+def test_an_error_in_the_middle_of_a_stream(server: Server) -> None:
+    def fail(request: Handler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Type", "text/event-stream")
+        request.end_headers()
+        request.wfile.write(b'data: {"error": {"message": "out of memory", "code": 500}}\n\n')
+
+    server.first = [fail]
+    with pytest.raises(ModelError, match="out of memory"):
+        ask(backend(server))
+
+
+def test_a_server_that_stops_in_between(server: Server) -> None:
+    used = backend(server, attempts=1)
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(ModelError, match="cannot be reached any more"):
+        ask(used)
+
+
+def test_a_slow_server(server: Server) -> None:
+    server.gate = threading.Event()
+    server.first = [lambda request: time.sleep(1)]
+    with pytest.raises(ModelError, match="in time"):
+        ask(backend(server, timeout=0.2, attempts=1))
+
+
+def test_stop_takes_requests_back(server: Server) -> None:
+    server.gate, cancel = threading.Event(), CancelToken()
+    threading.Timer(0.3, cancel.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        ask(backend(server), *(GenerationRequest(prompt(f"{i}?")) for i in range(3)), cancel=cancel)
+    assert time.monotonic() - began < 5
+    for _ in range(100):
+        if server.broken_off == 3:
+            break
+        time.sleep(0.05)
+    assert server.broken_off == 3  # nobody goes on writing
+
+
+def test_usage_that_is_not_counted_is_estimated(server: Server) -> None:
+    server.first = [lambda request: request.stream(["four"], "length", usage=False)]
+    [reply] = ask(backend(server))
+    assert reply.finish_reason == "length"
+    assert reply.cost.completion_tokens == 1
+    assert reply.cost.prompt_tokens > 10
