@@ -6,7 +6,7 @@ import sys
 
 from mdqa.errors import MdqaError
 from ui.context import open_context
-from ui.launching import check_address, check_people, launch_options, read_settings, stop_on_terminate
+from ui.launching import check_address, check_people, check_storage, launch_options, read_settings, stop_on_terminate
 from ui.layout import appearance, build_ui
 from ui.logs import start_log
 
@@ -19,6 +19,7 @@ def main() -> int:
         start_log(settings.log_level)
         check_people(settings)
         check_address(settings)
+        check_storage(settings)
         context = open_context(settings)
     except MdqaError as problem:
         print(f"app.py: {problem}", file=sys.stderr)

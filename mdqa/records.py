@@ -180,7 +180,9 @@ class Cost(Record):
     """What a run or a call took: of the ``prompt_tokens`` sent, ``prefill_tokens_computed`` went through the model.
 
     ``cached_tokens`` are the sent tokens whose keys and values were reused. A pass that stops after layer l of L
-    counts l/L of its tokens as computed. ``seconds`` is wall time.
+    counts l/L of its tokens as computed. ``seconds`` is wall time. ``remembered_calls`` are those of the ``llm_calls``
+    that work remembered from earlier ones answered or shortened (:mod:`mdqa.backends.remembering`): where there are
+    any, ``prefill_tokens_computed`` and ``seconds`` are less than the method takes on its own, see ``own_work``.
     """
 
     llm_calls: int = 0
@@ -189,6 +191,12 @@ class Cost(Record):
     cached_tokens: int = 0
     prefill_tokens_computed: int = 0
     seconds: float = 0.0
+    remembered_calls: int = 0
+
+    @property
+    def own_work(self) -> bool:
+        """Whether time and computed tokens are what this takes without anything remembered from before."""
+        return self.remembered_calls == 0
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(**{name: getattr(self, name) + getattr(other, name) for name in Cost.model_fields})

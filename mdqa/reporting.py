@@ -24,6 +24,7 @@ from mdqa.statistics.mcnemar import mcnemar
 Report = dict[str, Any]
 
 COSTS = ("seconds", "prompt_tokens", "prefill_tokens_computed")
+SHORTENED = ("seconds", "prefill_tokens_computed")
 """The costs whose medians are reported."""
 
 TESTED = "em"
@@ -39,7 +40,8 @@ def report(file: str, results: Sequence[RunResult]) -> Report:
     ``config`` holds the options that differ from the method's defaults. ``n`` runs are ok and ``failed`` are not.
     Answer metrics, and of each stage ``gold_recall`` (over the whole question's gold documents) and ``kept`` (number
     of documents, over the ``n`` runs that had the stage), are means with their 95% bootstrap interval and number of
-    questions; all but ``kept`` lie in [0, 1]. ``median`` is the cost of the middle run.
+    questions; all but ``kept`` lie in [0, 1]. ``median`` is the cost of the middle run; runs that memory of earlier
+    ones shortened count for neither time nor computed tokens.
     """
     first = results[0]
     done = [result for result in results if result.status == "ok"]
@@ -57,8 +59,13 @@ def report(file: str, results: Sequence[RunResult]) -> Report:
         "without_gold": sum(not result.question.gold_ids for result in done),
         **{name: _interval(list(by_question.values())) for name, by_question in values.items()},
         "stages": _stages(done),
-        "median": {name: median(getattr(r.cost, name) for r in done) if done else None for name in COSTS},
+        "median": {name: _median(done, name) for name in COSTS},
     }
+
+
+def _median(runs: Iterable[RunResult], name: str) -> float | None:
+    costs = [run.cost for run in runs if name not in SHORTENED or run.cost.own_work]
+    return median(getattr(cost, name) for cost in costs) if costs else None
 
 
 def changed_options(method: str, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mdqa.users import ROLES, Role
 
 SignIn = Literal["", "password", "huggingface"]
 OF_THE_HOST = {"variable": False}
-"""Marks fields that are read from variables of the host: a Space's SYSTEM and OAUTH_CLIENT_ID."""
+"""Marks fields that are read from variables of the host: a Space's SYSTEM, OAUTH_CLIENT_ID and SPACES_ZERO_GPU."""
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -34,11 +34,16 @@ class Settings:
     user: str = ""
     password: str = field(default="", repr=False)
     users: Path | None = None  # the file of those who may sign in beside ``user``: see mdqa.users
-    admins: tuple[str, ...] = ()  # names of Hugging Face accounts, where people sign in with these
+    admins: tuple[
+        str, ...
+    ] = ()  # names of Hugging Face accounts, where people sign in with these; the Space's owner if none
     analysts: tuple[str, ...] = ()
     open_role: Role | None = None  # the role of other Hugging Face accounts; None: they are refused
     space: bool = field(default=False, metadata=OF_THE_HOST)  # a Hugging Face Space
     oauth: bool = field(default=False, metadata=OF_THE_HOST)  # ... whose people sign in with their accounts there
+    zero_gpu: bool = field(default=False, metadata=OF_THE_HOST)  # ... that lends a GPU to single functions
+    snapshots: str = ""  # where snapshots of the database go: a folder, or hf://datasets/OWNER/NAME
+    snapshot_minutes: int = 10
     log_level: str = "INFO"
     api_key: str = field(default="", repr=False)  # for servers that a person names on the command line
     models: tuple[str, ...] = ()  # more models that the page offers, servers among them
@@ -55,6 +60,11 @@ class Settings:
             return "password"
         return "huggingface" if self.oauth else ""
 
+    @property
+    def temporary(self) -> bool:
+        """Whether what is kept will be gone: the disk of a Space, apart from storage that it may have at /data."""
+        return self.space and not self.snapshots and not self.database.is_relative_to("/data")
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Settings from ``MDQA_*`` variables; ConfigError names a variable that cannot be read."""
@@ -64,23 +74,31 @@ class Settings:
         if bool(env.get("MDQA_USER")) is not bool(env.get("MDQA_PASSWORD")):
             raise ConfigError("MDQA_USER and MDQA_PASSWORD go together; set both or neither")
         space = env.get("SYSTEM") == "spaces"
+        # Without the secret, the cookies of Gradio's session could be forged.
+        oauth = space and bool(env.get("OAUTH_CLIENT_ID") and env.get("OAUTH_CLIENT_SECRET"))
+        owner = env.get("SPACE_ID", "").partition("/")[0] if oauth else ""
         return cls(
             model=env.get("MDQA_MODEL", ""),
             device=env.get("MDQA_DEVICE", "auto"),
             dtype=env.get("MDQA_DTYPE", "auto"),
             database=_path(env, "MDQA_DATABASE", data / "mdqa.db"),
             cache=_path(env, "MDQA_CACHE", cache),
-            host=env.get("MDQA_HOST", cls.host),
-            port=_integer(env, "MDQA_PORT", cls.port, 1, 65535),
+            # A Space is reached through its container's address, which it names by Gradio's own variables.
+            host=env.get("MDQA_HOST") or (space and (env.get("GRADIO_SERVER_NAME") or "0.0.0.0")) or cls.host,
+            port=_integer(
+                env, "GRADIO_SERVER_PORT" if space and "MDQA_PORT" not in env else "MDQA_PORT", cls.port, 1, 65535
+            ),
             user=env.get("MDQA_USER", ""),
             password=env.get("MDQA_PASSWORD", ""),
             users=_path(env, "MDQA_USERS", Path()) if env.get("MDQA_USERS") else None,
-            admins=_names(env, "MDQA_ADMINS"),
+            admins=_names(env, "MDQA_ADMINS") or ((owner,) if owner else ()),  # a Space as it was pushed has its owner
             analysts=_names(env, "MDQA_ANALYSTS"),
             open_role=_role(env, "MDQA_OPEN_ROLE"),
             space=space,
-            # Without the secret, the cookies of Gradio's session could be forged.
-            oauth=space and bool(env.get("OAUTH_CLIENT_ID") and env.get("OAUTH_CLIENT_SECRET")),
+            oauth=oauth,
+            zero_gpu=space and env.get("SPACES_ZERO_GPU", "").lower() in ("1", "true"),
+            snapshots=env.get("MDQA_SNAPSHOTS", "").strip(),
+            snapshot_minutes=_integer(env, "MDQA_SNAPSHOT_MINUTES", cls.snapshot_minutes, 1, 1440),
             log_level=_one_of(env, "MDQA_LOG_LEVEL", cls.log_level, LOG_LEVELS),
             api_key=env.get("MDQA_API_KEY", "").strip(),
             models=_names(env, "MDQA_MODELS"),

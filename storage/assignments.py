@@ -6,6 +6,7 @@ is held by a lease: somebody who leaves blocks nothing, since after it the item 
 
 from __future__ import annotations
 
+import math
 import secrets
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,9 +16,9 @@ from sqlite_utils import Database
 
 from mdqa.errors import StorageError
 from storage.encoding import clean_text, now
-from storage.queue_counts import PRESENT, Look, OwnProgress, Progress, look, own_progress_of, progress_of
+from storage.queue_counts import Look, OwnProgress, Progress, look, own_progress_of, progress_of
 from storage.queue_settings import QueueSettings
-from storage.queues import person_name, require_queue
+from storage.queues import NEWEST, person_name, require_queue
 
 if TYPE_CHECKING:
     from storage.store import Store
@@ -129,7 +130,9 @@ class AssignmentStore:
         with self._store.write() as db:
             view = look(db, require_queue(db, queue), who)
             form = _assign(db, view, lease)
-            return Desk(form, view.settings, own_progress_of(db, view), progress_of(db, view))
+            own = own_progress_of(db, view)
+        with self._store.read() as db:  # the lock is for what has to be one step
+            return Desk(form, view.settings, own, progress_of(db, view))
 
 
 def new_token() -> str:
@@ -146,6 +149,14 @@ def open_form(db: Database, token: str, person: str) -> Assigned:
     return found
 
 
+def bounded_time(given: str, seconds: float, idle_seconds: float) -> tuple[float, float]:
+    """What a browser says of its time, within what has passed since the form was opened."""
+    passed = max((datetime.fromisoformat(now()) - datetime.fromisoformat(given)).total_seconds(), 0.0)
+    active = min(max(seconds, 0.0), passed) if math.isfinite(seconds) else 0.0
+    idle = min(max(idle_seconds, 0.0), passed - active) if math.isfinite(idle_seconds) else 0.0
+    return round(active, 3), round(idle, 3)
+
+
 def close_form(db: Database, form: Assigned, state: str, label: str, entry: int) -> None:
     """Mark an assignment as ``labelled`` or ``skipped`` by an entry of the log. Inside a write transaction."""
     db.execute(
@@ -157,8 +168,9 @@ def close_form(db: Database, form: Assigned, state: str, label: str, entry: int)
 def last_closed(db: Database, queue: int, person: str) -> tuple[Assigned, int] | None:
     """What a person labelled or skipped last in a queue and did not undo, with the log's entry; None if nothing."""
     row = db.execute(
-        f"select item, entry from assignments where annotator = ? and state <> 'open' and item in "
-        f"({PRESENT}) order by entry desc limit 1",
+        "select assignments.item, entry from assignments cross join queue_items on queue_items.id = assignments.item "
+        f"join {NEWEST} and newest.present where annotator = ? and state <> 'open' and queue_items.queue = ? "
+        "order by entry desc limit 1",
         [person, queue],
     ).fetchone()
     found = _find(db, "item = ? and annotator = ?", [row[0], person]) if row else None
@@ -186,11 +198,17 @@ def _assign(db: Database, view: Look, lease: timedelta) -> Assigned | None:
         "values (?, ?, ?, ?, ?, ?, 'open', '', ?, ?) on conflict (item, annotator) do update "
         "set practice = excluded.practice, version = excluded.version, expires = excluded.expires",
         [
-            *(new_token(), item, view.person, secrets.randbits(1), item in view.practice),
+            *(new_token(), item, view.person, secrets.randbits(1), item in view.practice or _practised(db, item, view)),
             *(view.settings.version, view.moment, expires),
         ],
     )
     return _find(db, "item = ? and annotator = ?", [item, view.person])
+
+
+def _practised(db: Database, item: int, view: Look) -> bool:
+    """Whether the person was told what is expected of an item; what they say of it never counts then."""
+    told = "select 1 from labels where item = ? and annotator = ? and practice and action = 'label'"
+    return db.execute(told, [item, view.person]).fetchone() is not None
 
 
 def _undone_practice(db: Database, view: Look) -> int | None:
@@ -200,13 +218,9 @@ def _undone_practice(db: Database, view: Look) -> int | None:
 
 def _open_item(db: Database, view: Look) -> int | None:
     """What is open with a person already and is still theirs, or still wants people."""
-    own = db.execute(
-        f"select item, expires from assignments where annotator = ? and state = 'open' and item in ({PRESENT}) "
-        "order by id",
-        [view.person, view.queue],
-    ).fetchall()
-    for item, expires in own:
-        if item not in view.practice and (expires > view.moment or item in view.wanting):
+    own = "select item, expires from assignments where annotator = ? and state = 'open' order by id"
+    for item, expires in db.execute(own, [view.person]).fetchall():
+        if item in view.here and item not in view.practice and (expires > view.moment or item in view.wanting):
             return int(item)
     return None
 

@@ -57,19 +57,33 @@ def stored_key(db: Database, question_id: int) -> str:
     return _key(words, [digest for (digest,) in hashes])
 
 
-def load_question(db: Database, question_id: int) -> Question:
-    """The question with its documents in order. Call it inside a transaction."""
+Known = dict[tuple[int, str, int | None], Document]
+"""Documents that were read already, by row, id and gold mark."""
+
+
+def load_question(db: Database, question_id: int, known: Known | None = None) -> Question:
+    """The question with its documents in order. Call it inside a transaction.
+
+    ``known``: for many questions over the same documents, which are then read once; it grows.
+    """
     row = next(iter(db.query("select * from questions where id = ?", [question_id])))
-    documents = db.query(
-        "select q.name, q.gold, d.title, d.text from question_documents q join documents d on d.id = q.document "
-        "where q.question = ? order by q.position",
-        [question_id],
-    )
+    listed = db.execute(
+        "select document, name, gold from question_documents where question = ? order by position", [question_id]
+    ).fetchall()
+    found: Known = {} if known is None else known
+    if any(key not in found for key in listed):
+        documents = db.query(
+            "select q.document, q.name, q.gold, d.title, d.text from question_documents q "
+            "join documents d on d.id = q.document where q.question = ?",
+            [question_id],
+        )
+        for one in documents:
+            found.setdefault((one["document"], one["name"], one["gold"]), _document(one))
     return Question(
         id=row["name"],
         question=row["question"],
         answers=tuple(json.loads(row["answers"])),
-        documents=tuple(_document(document) for document in documents),
+        documents=tuple(found[key] for key in listed),
         meta=json.loads(row["meta"]),
     )
 

@@ -36,6 +36,11 @@ def clean_text(text: str) -> str:
     return text
 
 
+def anywhere(text: str) -> str:
+    r"""The pattern of ``like ? escape '\'`` for a text that stands anywhere, whatever signs it has."""
+    return "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+
+
 def to_json(value: Any, place: str, *, lenient: bool = False) -> str:
     """Strict JSON of records and plain values, every text cleaned; ``place`` (say, "run x") begins a complaint.
 

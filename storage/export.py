@@ -9,7 +9,7 @@ import csv
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -52,8 +52,6 @@ def export(
         ConfigError: ``what`` or ``format`` does not exist, or does not go with the other arguments.
         StorageError: the file cannot be written.
     """
-    if what == "agreement":
-        raise ConfigError(f"there is no {what} in this version of mdqa yet; it can export: {', '.join(_WRITERS)}")
     if what not in _WRITERS:
         raise ConfigError(f"there is nothing called {what!r} to export; there is: {', '.join(_WRITERS)}")
     if format == "sqlite":
@@ -78,6 +76,17 @@ def cell(value: str) -> str:
     return f"'{value}" if risky else value
 
 
+def write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write rows as a table for spreadsheets, no cell of which is a formula; how many there were."""
+    writer = csv.DictWriter(stream, columns, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writeheader()
+    number = 0
+    for row in rows:
+        writer.writerow({name: cell(value) if isinstance(value, str) else value for name, value in row.items()})
+        number += 1
+    return number
+
+
 def _complete_runs(store: Store, filters: RunFilter | None) -> Iterator[tuple[RunResult, RunRow]]:
     for run_id in store.runs.ids(filters):
         try:
@@ -98,14 +107,7 @@ def _write_lines(store: Store, stream: TextIO, filters: RunFilter | None) -> int
 
 
 def _write_table(store: Store, stream: TextIO, filters: RunFilter | None) -> int:
-    writer = csv.DictWriter(stream, CSV_COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-    writer.writeheader()
-    number = 0
-    for result, row in _complete_runs(store, filters):
-        fields = _fields(result, row)
-        writer.writerow({name: cell(value) if isinstance(value, str) else value for name, value in fields.items()})
-        number += 1
-    return number
+    return write_csv(stream, CSV_COLUMNS, (_fields(result, row) for result, row in _complete_runs(store, filters)))
 
 
 def _entry(label: Label) -> dict[str, Any]:
@@ -135,14 +137,9 @@ def _write_label_lines(store: Store, stream: TextIO, filters: RunFilter | None) 
 
 
 def _write_label_table(store: Store, stream: TextIO, filters: RunFilter | None) -> int:
-    writer = csv.DictWriter(stream, LABEL_COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-    writer.writeheader()
-    number = 0
-    for line in _labels(store, filters):
-        line["value"] = json.dumps(line["value"], ensure_ascii=False)
-        writer.writerow({name: cell(value) if isinstance(value, str) else value for name, value in line.items()})
-        number += 1
-    return number
+    lines = _labels(store, filters)
+    rows = (line | {"value": json.dumps(line["value"], ensure_ascii=False)} for line in lines)
+    return write_csv(stream, LABEL_COLUMNS, rows)
 
 
 _WRITERS: Mapping[str, Mapping[str, Callable[[Store, TextIO, RunFilter | None], int]]] = {

@@ -8,10 +8,9 @@ not among it; a snapshot of the database holds them.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pydantic import ValidationError
@@ -20,7 +19,9 @@ from sqlite_utils import Database
 from mdqa.errors import InputError, StorageError
 from mdqa.records import RunResult
 from storage.encoding import to_json
-from storage.export import cell
+from storage.export import write_csv
+from storage.label_rows import TABLES, checked_row
+from storage.labels import Rating
 from storage.queues import require_queue
 from storage.runs import UnknownRun
 
@@ -33,50 +34,6 @@ VERSION = 1
 MAX_LINE = 64 * 1024 * 1024
 """Characters of a line that is read."""
 
-
-@dataclass(frozen=True)
-class _Table:
-    """A table of the file: its columns with their types, and which of them point at a row of another table."""
-
-    columns: Mapping[str, type]
-    points_at: Mapping[str, str]
-
-
-TABLES: Mapping[str, _Table] = {
-    "queues": _Table({"id": int, "name": str, "created": str, "note": str}, {}),
-    "queue_items": _Table({"id": int, "queue": int, "run": str}, {"queue": "queues"}),
-    "queue_log": _Table(
-        {"id": int, "item": int, "present": int, "who": str, "note": str, "created": str}, {"item": "queue_items"}
-    ),
-    "queue_settings": _Table(
-        {
-            **{"id": int, "queue": int, "version": int, "guidelines": str, "overlap": int, "item_order": str},
-            **{"labels": str, "practice_items": str, "made_by": str, "created": str},
-        },
-        {"queue": "queues"},
-    ),
-    "labels": _Table(
-        {
-            **{"id": int, "token": str, "created": str, "action": str, "annotator": str, "queue": int, "item": int},
-            **{"run": str, "label": str, "evidence": str, "note": str, "version": int, "practice": int},
-            **{"seconds": float, "idle_seconds": float, "swapped": int},
-        },
-        {"queue": "queues", "item": "queue_items"},
-    ),
-    "assignments": _Table(
-        {
-            **{"id": int, "token": str, "item": int, "annotator": str, "swapped": int, "practice": int},
-            **{"version": int, "state": str, "label": str, "entry": int, "given": str, "expires": str},
-        },
-        {"item": "queue_items", "entry": "labels"},
-    ),
-    "annotations": _Table(
-        {"id": int, "token": str, "created": str, "annotator": str, "run": str, "kind": str, "value": str}, {}
-    ),
-}
-"""What the file holds beside runs, in the order in which it is written and read."""
-
-_OPTIONAL = {("assignments", "entry")}
 
 _OF_QUEUES = {
     "queues": "id in (select value from json_each(:queues))",
@@ -126,22 +83,21 @@ def write_lines(store: Store, stream: TextIO, queue: str = "") -> int:
 
 def write_table(store: Store, stream: TextIO, queue: str = "") -> int:
     """Write the log of labels as a table for spreadsheets, no cell of which is a formula; how many entries it has."""
-    writer = csv.DictWriter(stream, LOG_COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-    writer.writeheader()
-    entries = store.labels.log(queue)
-    for entry in entries:
-        about = dict.fromkeys(("question_id", "question", "method", "model"), "")
-        try:
-            run = store.runs.get(entry.run)
-            about = {"question_id": run.question.id, "question": run.question.question}
-            about |= {"method": run.method, "model": run.model}
-        except UnknownRun:  # the log outlives the runs
-            pass
-        values = asdict(entry) | about | {"evidence": json.dumps(entry.evidence, ensure_ascii=False)}
-        flags = {name: int(values[name]) for name in ("practice", "swapped")}
-        row = {name: (values | flags)[name] for name in LOG_COLUMNS}
-        writer.writerow({name: cell(value) if isinstance(value, str) else value for name, value in row.items()})
-    return len(entries)
+    return write_csv(stream, LOG_COLUMNS, (_entry(store, entry) for entry in store.labels.log(queue)))
+
+
+def _entry(store: Store, entry: Rating) -> dict[str, Any]:
+    """An entry by :data:`LOG_COLUMNS`, with a little of the run that it is about."""
+    about = dict.fromkeys(("question_id", "question", "method", "model"), "")
+    try:
+        run = store.runs.get(entry.run)
+        about = {"question_id": run.question.id, "question": run.question.question}
+        about |= {"method": run.method, "model": run.model}
+    except UnknownRun:  # the log outlives the runs
+        pass
+    values = asdict(entry) | about | {"evidence": json.dumps(entry.evidence, ensure_ascii=False)}
+    values |= {name: int(values[name]) for name in ("practice", "swapped")}
+    return {name: values[name] for name in LOG_COLUMNS}
 
 
 def snapshot(store: Store, queue: str = "") -> dict[str, Any]:
@@ -165,9 +121,10 @@ def import_lines(store: Store, lines: Iterable[str], *, name: str = "file") -> I
     found = _parsed(lines, name)
     with store.write() as db:
         new = _add_runs(store, found.pop("run"), name)
-        places: dict[str, dict[int, int]] = {}
+        places = _Places(_last_item(db))
         for table in TABLES:
             _add_rows(db, table, found[table], places, name)
+        _check_places(found, name)
     return Imported(len(found["queues"]), len(found["queue_items"]), len(found["labels"]), new)
 
 
@@ -190,6 +147,18 @@ _Numbered = tuple[int, dict[str, Any]]
 """A line's number and its object."""
 
 
+@dataclass(frozen=True)
+class _Places:
+    """What rows are called here: old ids to new ones by table, and those of items whose runs were deleted.
+
+    ``before``: the highest id that an item had here before the import.
+    """
+
+    before: int
+    known: dict[str, dict[int, int]] = field(default_factory=dict)
+    deleted: dict[int, int] = field(default_factory=dict)
+
+
 def _parsed(lines: Iterable[str], name: str) -> dict[str, list[_Numbered]]:
     """The lines by kind, every field checked."""
     found: dict[str, list[_Numbered]] = {kind: [] for kind in ("run", *TABLES)}
@@ -209,7 +178,7 @@ def _parsed(lines: Iterable[str], name: str) -> dict[str, list[_Numbered]]:
                 )
             begun = True
         elif kind in TABLES:
-            found[kind].append((number, _checked(kind, line, place)))
+            found[kind].append((number, checked_row(kind, line, place)))
         elif kind == "run":
             found["run"].append((number, line))
         else:
@@ -231,23 +200,6 @@ def _object(text: str, place: str) -> dict[str, Any]:
     return value
 
 
-def _checked(kind: str, line: dict[str, Any], place: str) -> dict[str, Any]:
-    """The row of a line; InputError names a field that is missing, unknown or of another type."""
-    columns = TABLES[kind].columns
-    for field in (*columns, *line):
-        if field not in line:
-            raise InputError("is missing", place=f"{place}, {field}")
-        if field not in columns:
-            raise InputError(f"is no field of {kind}; there is: {', '.join(columns)}", place=f"{place}, {field}")
-        value, wanted = line[field], columns[field]
-        if value is None and (kind, field) in _OPTIONAL:
-            continue
-        fits = isinstance(value, (int, float) if wanted is float else wanted) and not isinstance(value, bool)
-        if not fits:
-            raise InputError(f"expected {wanted.__name__}, found {value!r:.80}", place=f"{place}, {field}")
-    return line
-
-
 def _add_runs(store: Store, lines: list[_Numbered], name: str) -> int:
     new = 0
     for number, line in lines:
@@ -262,25 +214,53 @@ def _add_runs(store: Store, lines: list[_Numbered], name: str) -> int:
         if correct not in (None, True, False):
             raise InputError(f"expected true, false or null, found {correct!r:.80}", place=f"{place}, correct")
         try:
-            store.runs.row(result.id)
-            continue
-        except UnknownRun:
-            store.runs.begin(result)
-        if result.status != "running":
-            store.runs.finish(result, correct=correct)
-        new += 1
+            new += _add_run(store, result, correct)
+        except RecursionError:
+            raise InputError("is nested too deeply", place=f"{place}, result") from None
     return new
 
 
-def _add_rows(db: Database, table: str, lines: list[_Numbered], places: dict[str, dict[int, int]], name: str) -> None:
-    """Insert the rows of a table in their order, ids kept where all of them are free; ``places``: old id to new."""
-    known = places.setdefault(table, {})
+def _add_run(store: Store, result: RunResult, correct: bool | None) -> bool:
+    """False if a run of this id is there already."""
+    try:
+        store.runs.row(result.id)
+        return False
+    except UnknownRun:
+        store.runs.begin(result)
+    if result.status != "running":
+        store.runs.finish(result, correct=correct)
+    return True
+
+
+def _check_places(found: Mapping[str, list[_Numbered]], name: str) -> None:
+    """InputError for an entry that speaks of another queue or run than its item, or of another item."""
+    items = {row["id"]: row for _, row in found["queue_items"]}
+    entries = {row["id"]: row for _, row in found["labels"]}
+    for number, row in found["labels"]:
+        item = items.get(row["item"], row | {"id": row["item"]})
+        for column in ("queue", "run"):
+            if row[column] != item[column]:
+                raise InputError(f"item {item['id']} has another one", place=f"{name}, line {number}, {column}")
+    for number, row in found["assignments"]:
+        entry = entries.get(row["entry"], row)
+        if any(entry[column] != row[column] for column in ("item", "annotator")):
+            raise InputError("is about another item or by somebody else", place=f"{name}, line {number}, entry")
+
+
+def _add_rows(db: Database, table: str, lines: list[_Numbered], places: _Places, name: str) -> None:
+    """Insert the rows of a table in the order of their ids, which are kept where all of them are free."""
+    known = places.known.setdefault(table, {})
     keep = _free(db, table, [row["id"] for _, row in lines])
-    for number, row in lines:
+    for number, row in sorted(lines, key=lambda line: line[1]["id"]):
         place = f"{name}, line {number}"
+        if row["id"] in known:
+            raise InputError(f"{row['id']} stands there twice", place=f"{place}, id")
         values = {key: value for key, value in row.items() if keep or key != "id"}
         for column, target in TABLES[table].points_at.items():
-            values[column] = _pointed(db, table, column, row[column], places[target], place)
+            gone = table == "labels" and column == "item" and row[column] not in places.known[target]
+            values[column] = (
+                _deleted(db, row[column], places) if gone else _pointed(row, column, places.known[target], place)
+            )
         _refuse_known(db, table, row, place)
         if (
             "run" in row
@@ -291,25 +271,38 @@ def _add_rows(db: Database, table: str, lines: list[_Numbered], places: dict[str
         columns = ", ".join(values)
         marks = ", ".join("?" for _ in values)
         cursor = db.execute(f"insert into {table} ({columns}) values ({marks})", list(values.values()))
-        if row["id"] in known:
-            raise InputError(f"{row['id']} stands there twice", place=f"{place}, id")
         known[row["id"]] = int(row["id"] if keep else cursor.lastrowid or 0)
 
 
-def _pointed(
-    db: Database, table: str, column: str, value: int | None, known: Mapping[int, int], place: str
-) -> int | None:
-    """The new id of what a column points at. The log outlives its items: those of deleted runs get ids nobody has."""
-    if value is None or value in known:
-        return None if value is None else known[value]
-    if (table, column) == ("labels", "item"):
-        (last,) = db.execute("select coalesce(max(seq), 0) from sqlite_sequence where name = 'queue_items'").fetchone()
-        if last < value:
-            return value
-        raise InputError(
-            f"{value} belonged to a deleted run, and another item has this id here", place=f"{place}, item"
-        )
-    raise InputError(f"{value} is not among the {column} lines above", place=f"{place}, {column}")
+def _pointed(row: Mapping[str, Any], column: str, known: Mapping[int, int], place: str) -> int | None:
+    """The new id of what a column points at."""
+    value = row[column]
+    if value is not None and value not in known:
+        raise InputError(f"{value} is not among the {column} lines above", place=f"{place}, {column}")
+    return None if value is None else known[value]
+
+
+def _deleted(db: Database, value: int, places: _Places) -> int:
+    """An id for an item that is there no more, since the log outlives the runs: nobody has it or will ever have it.
+
+    It is the one that it had where nobody here has, or ever had, that one.
+    """
+    if value in places.deleted:
+        return places.deleted[value]
+    last = _last_item(db)
+    taken = {*places.known["queue_items"].values(), *places.deleted.values()} if value <= last else set()
+    number = value if value > places.before and value not in taken else last + 1
+    if number > last:
+        db.execute("delete from sqlite_sequence where name = 'queue_items'")
+        db.execute("insert into sqlite_sequence (name, seq) values ('queue_items', ?)", [number])
+    places.deleted[value] = number
+    return number
+
+
+def _last_item(db: Database) -> int:
+    """The highest id that an item has, or ever had."""
+    sql = "select coalesce(max(seq), 0) from sqlite_sequence where name = 'queue_items'"
+    return int(db.execute(sql).fetchone()[0])
 
 
 def _refuse_known(db: Database, table: str, row: Mapping[str, Any], place: str) -> None:

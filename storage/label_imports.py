@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlite_utils import Database
 
-from mdqa.errors import InputError
+from mdqa.errors import InputError, StorageError
 from storage.assignments import new_token
 from storage.encoding import clean_text, now, to_json
-from storage.labels import Refused, checked_evidence
+from storage.labels import IMPORTED, Refused, checked_evidence
 from storage.queue_settings import LABELS, settings_of
 from storage.queues import MAX_NOTE, person_name, require_queue
 
@@ -39,7 +39,7 @@ KNOWN: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Foreign:
-    """A label from elsewhere. ``about`` are ids to try, the most telling first; ``token`` tells it from all others."""
+    """A label from elsewhere. ``about`` are ids to try, the most telling first; ``key`` tells it from all others."""
 
     place: str
     about: tuple[str, ...]
@@ -49,7 +49,7 @@ class Foreign:
     note: str
     seconds: float
     created: str
-    token: str
+    key: str
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,15 @@ def import_foreign(store: Store, labels: Iterable[Foreign], queue: str, who: str
     with store.write() as db:
         store.queues.make(queue)
         number = require_queue(db, queue)
+        (name,) = db.execute("select name from queues where id = ?", [number]).fetchone()
         for label in labels:
-            if db.execute("select 1 from labels where token = ?", [label.token]).fetchone():
+            token = _token(label, name)
+            if db.execute("select 1 from labels where token = ?", [token]).fetchone():
                 there += 1
                 continue
             run = _run(db, number, label)
             store.queues.send(run, queue, who, "imported labels")
-            _insert(db, number, run, label)
+            _insert(db, number, run, label, token)
             new += 1
     return new, there
 
@@ -249,13 +251,15 @@ def _foreign(
         raise InputError("says neither a run nor a question_id", place=place)
     if len(note) > MAX_NOTE:
         raise InputError(f"the note has {len(note):,} characters; at most {MAX_NOTE:,} are kept", place=place)
-    time = float(seconds) if isinstance(seconds, int | float) and not isinstance(seconds, bool) else 0.0
-    time = time if 0 <= time < 1e6 else 0.0
-    text = to_json([about, annotator, label, marks, note, str(created)], place)
-    token = f"import-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    return Foreign(
-        place, about, annotator, label, tuple(marks), clean_text(note).strip(), time, _moment(created), token
-    )
+    plain = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    time = float(seconds) if plain and 0 <= seconds < 1e6 else 0.0
+    key = to_json([about, annotator, label, marks, note, str(created)], place)
+    return Foreign(place, about, annotator, label, tuple(marks), clean_text(note).strip(), time, _moment(created), key)
+
+
+def _token(label: Foreign, queue: str) -> str:
+    """The same for the same label in the same queue: imported twice, it is one."""
+    return IMPORTED + hashlib.sha256(to_json([queue, label.key], label.place).encode()).hexdigest()[:32]
 
 
 def _about(sources: Iterable[Mapping[str, Any]], *ids: Any) -> tuple[str, ...]:
@@ -269,7 +273,10 @@ def _annotator(value: Any, place: str, fields: Fields) -> str:
         value = value.get("email") or value.get("username") or value.get("id")
     if value is None or not str(value).strip():
         raise InputError("says nobody who labelled", place=place)
-    return person_name((fields.people or {}).get(str(value), str(value)))
+    try:
+        return person_name((fields.people or {}).get(str(value), str(value)))
+    except StorageError as problem:
+        raise InputError(str(problem), place=place) from None
 
 
 def _mapping(value: Any, place: str) -> dict[str, Any]:
@@ -284,10 +291,10 @@ def _moment(value: Any) -> str:
     """A time as UTC with milliseconds; this moment where there is none."""
     try:
         found = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-    except ValueError:
+        moment = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError):  # the second: a zone takes the first year to the year before
         return now()
-    moment = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def _run(db: Database, queue: int, label: Foreign) -> str:
@@ -305,7 +312,7 @@ def _run(db: Database, queue: int, label: Foreign) -> str:
     raise InputError(f"there is no run or question {label.about[0]!r} in the database", place=label.place)
 
 
-def _insert(db: Database, queue: int, run: str, label: Foreign) -> None:
+def _insert(db: Database, queue: int, run: str, label: Foreign, token: str) -> None:
     """An entry of the log and the closed assignment behind it."""
     (item,) = db.execute("select id from queue_items where queue = ? and run = ?", [queue, run]).fetchone()
     settings = settings_of(db, queue)
@@ -322,7 +329,7 @@ def _insert(db: Database, queue: int, run: str, label: Foreign) -> None:
         "insert into labels (token, created, action, annotator, queue, item, run, label, evidence, note, version, "
         "practice, seconds, idle_seconds, swapped) values (?, ?, 'label', ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, 0, 0)",
         [
-            *(label.token, label.created, label.annotator, queue, item, run, label.label),
+            *(token, label.created, label.annotator, queue, item, run, label.label),
             *(to_json(marked, label.place), label.note),
             *(settings.version, label.seconds),
         ],

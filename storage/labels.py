@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import builtins
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlite_utils import Database
 
 from mdqa.errors import StorageError
-from storage.assignments import Assigned, close_form, last_closed, new_token, open_form, reopen_form
+from storage.assignments import Assigned, bounded_time, close_form, last_closed, new_token, open_form, reopen_form
 from storage.encoding import clean_text, now, to_json
 from storage.queue_counts import PRESENT
 from storage.queue_settings import LABELS as LABELS
@@ -29,6 +27,12 @@ if TYPE_CHECKING:
 
 Action = Literal["label", "undo", "skip", "flag", "note", "adjudicate"]
 
+IMPORTED = "import-"
+"""How the tokens of labels begin that were made elsewhere (see :mod:`storage.label_imports`)."""
+
+MAX_TOKEN = 100
+"""Characters of a token that comes from outside."""
+
 MAX_EVIDENCE = 500
 """Documents that one label may mark."""
 
@@ -38,6 +42,10 @@ CLOSING = ("label", "skip", "undo")
 
 class Refused(StorageError):
     """What was said cannot be kept. The text is for the person who said it and names no path."""
+
+
+class SavedOtherwise(Refused):
+    """This form was saved already, and with something else: in another tab, say. What was saved first stays."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +102,12 @@ class LabelStore:
 
         Raises:
             UnknownForm: the assignment is not open for this person.
-            Refused: the queue does not offer the label, a document is not the question's, or the note is too long;
-                or the form was saved with another label.
+            Refused: the queue does not offer the label, a document is not the question's, or the note is too long.
+            SavedOtherwise: the form was saved with another label, evidence or note.
         """
-        person = person_name(annotator)
+        person, evidence = person_name(annotator), tuple(evidence)
         with self._store.write() as db:
-            if known := _saved(db, token, person, "label", label):
+            if known := _saved(db, token, person, "label", label, note, evidence):
                 return known
             form = open_form(db, token, person)
             offered = settings_of(db, _queue_of(db, form.item), form.version).labels
@@ -115,11 +123,12 @@ class LabelStore:
 
         Raises:
             UnknownForm: the assignment is not open for this person.
-            Refused: there is no reason, it is too long, or the form was labelled.
+            Refused: there is no reason, or it is too long.
+            SavedOtherwise: the form was labelled, or skipped with another reason.
         """
         person = person_name(annotator)
         with self._store.write() as db:
-            if known := _saved(db, token, person, "skip", ""):
+            if known := _saved(db, token, person, "skip", "", reason):
                 return known
             form = open_form(db, token, person)
             if not reason.strip():
@@ -143,8 +152,9 @@ class LabelStore:
         person = person_name(annotator)
         with self._store.write() as db:
             number = require_queue(db, queue)
-            if known := _saved(db, token, person, "undo", ""):
+            if known := _saved(db, token, person, "undo", "", ""):
                 return known
+            _check_token(db, token)
             last = last_closed(db, number, person)
             if last is None:
                 return None
@@ -163,8 +173,9 @@ class LabelStore:
         """
         person = person_name(who)
         with self._store.write() as db:
-            if token and (known := _saved(db, token, person, "adjudicate", label)):
+            if token and (known := _saved(db, token, person, "adjudicate", label, note)):
                 return known
+            _check_token(db, token)
             row = db.execute(
                 "select run, queues.name, queues.id from queue_items join queues on queues.id = queue "
                 "where queue_items.id = ?",
@@ -222,7 +233,7 @@ class LabelStore:
         idle_seconds: float,
     ) -> Rating:
         """Write the entry and close the assignment with it."""
-        active, idle = _bounded(form.given, seconds, idle_seconds)
+        active, idle = bounded_time(form.given, seconds, idle_seconds)
         entry = _append(
             db,
             form,
@@ -240,8 +251,9 @@ class LabelStore:
     def _remark(self, form: str, annotator: str, action: Action, note: str, token: str) -> Rating:
         person = person_name(annotator)
         with self._store.write() as db:
-            if known := _saved(db, token, person, action, ""):
+            if known := _saved(db, token, person, action, "", note):
                 return known
+            _check_token(db, token)
             return _append(db, open_form(db, form, person), action, note=_checked_note(note), token=token)
 
 
@@ -269,14 +281,25 @@ def _append(
     return _read(db, "labels.id = ?", [cursor.lastrowid])[0]
 
 
-def _saved(db: Database, token: str, person: str, action: Action, label: str) -> Rating | None:
-    """The entry that this form made already; Refused if it made another one."""
+def _saved(
+    db: Database, token: str, person: str, action: Action, label: str, note: str, evidence: Iterable[str] = ()
+) -> Rating | None:
+    """The entry that this form made already; SavedOtherwise if it made another one."""
     found = _read(db, "token = ?", [clean_text(token)])
     if not found:
         return None
-    if (found[0].annotator, found[0].action, found[0].label) != (person, action, label):
-        raise Refused("this form was saved already with something else; undo that to change it")
-    return found[0]
+    entry, marked = found[0], {clean_text(name) for name in evidence}
+    said = (entry.annotator, entry.action, entry.label, entry.note, set(entry.evidence))
+    if said != (person, action, label, clean_text(note).strip(), marked):
+        raise SavedOtherwise("this form was saved already with something else; undo that to change it")
+    return entry
+
+
+def _check_token(db: Database, token: str) -> None:
+    """Refused for a token from outside that would stand in the way: of a form, or of labels that are imported."""
+    taken = db.execute("select 1 from assignments where token = ?", [clean_text(token)]).fetchone()
+    if taken or len(token) > MAX_TOKEN or token.startswith(IMPORTED):
+        raise Refused("this cannot be kept under the name that the page gave it; reload the page")
 
 
 def _read(db: Database, where: str, values: builtins.list[Any]) -> builtins.list[Rating]:
@@ -321,11 +344,3 @@ def _checked_note(note: str) -> str:
         return short_note(note)
     except StorageError as problem:  # its text is about what was typed
         raise Refused(str(problem)) from None
-
-
-def _bounded(given: str, seconds: float, idle_seconds: float) -> tuple[float, float]:
-    """What a browser says of its time, within what has passed since the form was opened."""
-    passed = max((datetime.fromisoformat(now()) - datetime.fromisoformat(given)).total_seconds(), 0.0)
-    active = min(max(seconds, 0.0), passed) if math.isfinite(seconds) else 0.0
-    idle = min(max(idle_seconds, 0.0), passed - active) if math.isfinite(idle_seconds) else 0.0
-    return round(active, 3), round(idle, 3)

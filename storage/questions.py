@@ -17,7 +17,7 @@ from sqlite_utils import Database
 
 from mdqa.errors import StorageError
 from mdqa.records import Document, Question, RunResult
-from storage.encoding import clean_text, unpack
+from storage.encoding import anywhere, clean_text, unpack
 
 if TYPE_CHECKING:
     from storage.store import Store
@@ -61,7 +61,8 @@ class QuestionStore:
     def asked(self, text: str = "", limit: int = 10, offset: int = 0) -> list[Asked]:
         """Questions with finished runs: those that several methods answered first, then by their newest run.
 
-        ``text`` stands anywhere in the question (upper and lower case are the same for ASCII letters only).
+        ``text`` stands anywhere in the question (upper and lower case are the same for ASCII letters only). Runs that
+        a study had carried out do not count: a position sweep would fill the list with versions of one question.
         """
         where, values = _where(text)
         sql = (
@@ -184,11 +185,9 @@ def _outlined(db: Database, wanted: set[int]) -> dict[int, tuple[str, Question]]
 
 
 def _where(text: str) -> tuple[str, list[str]]:
+    where = "where runs.status = 'ok' and not exists (select 1 from study_runs where study_runs.run = runs.id)"
     words = clean_text(text)
-    if not words:
-        return "where runs.status = 'ok'", []
-    pattern = "%" + words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-    return r"where runs.status = 'ok' and questions.question like ? escape '\'", [pattern]
+    return (rf"{where} and questions.question like ? escape '\'", [anywhere(words)]) if words else (where, [])
 
 
 def _parts(runs: Sequence[str]) -> Iterator[list[str]]:

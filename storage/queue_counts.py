@@ -21,7 +21,8 @@ class Progress:
     """How far a queue is, practice items left out.
 
     ``complete`` of the ``items`` have as many labels as ``overlap`` wants; ``labels`` are those that count towards
-    it, of ``wanted``. ``people`` gave a label, ``working`` have an item open now. ``flagged`` items were flagged.
+    it, of ``wanted``: an item's labels beyond the overlap do not. ``people`` gave a label, ``working`` have an item
+    open now. ``flagged`` items were flagged.
     """
 
     items: int
@@ -67,6 +68,11 @@ class Look:
     items: tuple[Counted, ...]
 
     @cached_property
+    def here(self) -> frozenset[int]:
+        """All items that are in the queue now, those for practice included."""
+        return frozenset((*(one.item for one in self.items), *self.practice))
+
+    @cached_property
     def wanting(self) -> dict[int, Counted]:
         """The items that still want people, counting labels and leases of others."""
         overlap = self.settings.overlap
@@ -105,7 +111,7 @@ def progress_of(db: Database, view: Look) -> Progress:
     return Progress(
         items=len(view.items),
         complete=sum(one.labels >= view.settings.overlap for one in view.items),
-        labels=sum(one.labels for one in view.items),
+        labels=sum(min(one.labels, view.settings.overlap) for one in view.items),
         wanted=len(view.items) * view.settings.overlap,
         people=people,
         working=working,
@@ -116,12 +122,8 @@ def progress_of(db: Database, view: Look) -> Progress:
 
 def own_progress_of(db: Database, view: Look) -> OwnProgress:
     """How far the person of the view is."""
-    done = dict(
-        db.execute(
-            f"select item, state from assignments where annotator = ? and state <> 'open' and item in ({PRESENT})",
-            [view.person, view.queue],
-        ).fetchall()
-    )
+    closed = "select item, state from assignments where annotator = ? and state <> 'open'"
+    done = {item: state for item, state in db.execute(closed, [view.person]) if item in view.here}
     states = [state for item, state in done.items() if item not in view.practice]
     return OwnProgress(
         labelled=states.count("labelled"),

@@ -182,6 +182,8 @@ def _check(db: Database, queue: int, settings: QueueSettings) -> None:
         raise StorageError(f"there is no label {unknown[0]!r}; there is: {', '.join(LABELS)}")
     if len(settings.labels) < 2 or len(set(settings.labels)) < len(settings.labels):
         raise StorageError("choose two different labels or more")
+    if ("first" in settings.labels) != ("second" in settings.labels):
+        raise StorageError("first and second go together: one alone would say whose answer is which")
     if len(settings.practice_items) > MAX_PRACTICE:
         raise StorageError(f"{len(settings.practice_items)} practice items are more than {MAX_PRACTICE}")
     seen = set()

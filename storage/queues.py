@@ -198,10 +198,12 @@ def short_note(note: str) -> str:
 
 def require_queue(db: Database, queue: str) -> int:
     """The row id of a queue, inside a transaction; UnknownQueue names those that there are."""
-    found = db.execute("select id from queues where name = ?", [queue_name(queue)]).fetchone()
+    found = db.execute("select id from queues where name = ?", [" ".join(clean_text(queue).split())]).fetchone()
     if found is None:
         known = ", ".join(repr(name) for (name,) in db.execute("select name from queues order by name limit 10"))
-        raise UnknownQueue(f"there is no queue {queue!r}; there is: {known or 'none yet, send a run to one'}")
+        raise UnknownQueue(
+            f"there is no queue {queue[:MAX_QUEUE_NAME]!r}; there is: {known or 'none yet, send a run to one'}"
+        )
     return int(found[0])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from mdqa.errors import StorageError
 from mdqa.records import AttentionMap, RunResult
 from mdqa.trace import SCREEN_ONLY, AttentionCaptured, BaseEvent, Event, ModelCall, RunFinished, read_event
 from storage.arrays import load_maps, map_row, store_map, store_missing_maps
-from storage.documents import load_question, store_question
+from storage.documents import Known, load_question, store_question
 from storage.encoding import clean_text, now, pack, to_json, unpack
 from storage.facets import FacetCounts, RunFacets, counted, write_facets
 from storage.listing import (
@@ -147,9 +148,24 @@ class RunStore:
 
     def get(self, run_id: str) -> RunResult:
         """The run with its question and documents: complete, or as far as it got."""
+        return self._load(run_id, {})
+
+    def get_all(self, run_ids: Sequence[str]) -> dict[str, RunResult]:
+        """These runs by id, each as :meth:`get` gives it; those that are gone are not there.
+
+        Documents that several of them had are read once, as the members of a study have nearly all in common.
+        """
+        found: dict[str, RunResult] = {}
+        known: Known = {}
+        for run_id in run_ids:
+            with suppress(UnknownRun):
+                found[run_id] = self._load(run_id, known)
+        return found
+
+    def _load(self, run_id: str, known: Known) -> RunResult:
         with self._store.read() as db:
             row = self._require(db, run_id)
-            question = load_question(db, row["question"])
+            question = load_question(db, row["question"], known)
             unfinished = row["finished"] is None
             events = _events(db, row["id"]) if unfinished else []
             maps = load_maps(db, row["id"]) if unfinished else []

@@ -58,9 +58,13 @@ class View:
         return {call.index: call for call in self.calls}
 
 
+BASELINES = ("direct", "retrieve_read", "in_context", "main_rag")
+"""Methods that the others are set beside; they come after them in every list to choose from."""
+
+
 def methods() -> tuple[MethodInfo, ...]:
     """All methods of the registry with the fields of their forms; the papers' methods before the baselines."""
-    order = sorted(METHODS, key=lambda name: (name in ("direct", "retrieve_read"), list(METHODS).index(name)))
+    order = sorted(METHODS, key=lambda name: name in BASELINES)  # a stable sort
     return tuple(_info(method_class(name)) for name in order)
 
 

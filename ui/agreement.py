@@ -14,12 +14,13 @@ from mdqa.agreement.dataset import write_archive
 from mdqa.agreement.learning import marked_questions
 from mdqa.agreement.people import Person, Stretch, over_time, people
 from mdqa.agreement.ratings import Consensus, consensus, contested
-from mdqa.agreement.table import Table, agreement_table
+from mdqa.agreement.table import COLUMNS, Table, agreement_rows, agreement_table
 from mdqa.candidates import Candidate, candidates_of
 from mdqa.errors import InputError
 from mdqa.records import RunResult
 from mdqa.reports.base import Report
 from storage.encoding import to_json
+from storage.export import write_csv
 from storage.label_files import write_lines, write_table
 from storage.labels import Rating, Refused
 from storage.queues import UnknownQueue
@@ -51,6 +52,7 @@ FILES: Mapping[str, str] = MappingProxyType(
     {
         "labels.jsonl": "All labels, to import again (JSON lines)",
         "labels.csv": "All labels (CSV)",
+        "agreement.csv": "The table of agreement (CSV)",
         "evidence.jsonl": "Questions with people's evidence (JSON lines)",
         "dataset.zip": "Hugging Face data set (folder with a card)",
     }
@@ -217,6 +219,12 @@ def save(context: Context, queue: str, name: str, folder: Path) -> Path:
             (write_table if name.endswith("csv") else write_lines)(context.store, stream, queue)
         return path
     found = standing(context, queue)
+    if name == "agreement.csv":
+        if not found.ratings:
+            raise InputError("nobody has labelled anything in this queue yet", place="Agreement")
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            write_csv(stream, COLUMNS, agreement_rows(numbers(found).table, queue))
+        return path
     if name == "dataset.zip":
         guidelines = context.store.queue_settings.of(queue).guidelines
         write_archive(path, found.runs, found.ratings, found.decisions, queue=queue, guidelines=guidelines)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from mdqa.candidates import candidates_of
 from mdqa.errors import InputError, StorageError
 from mdqa.records import RunResult
 from storage.assignments import Assigned, OwnProgress, Progress, UnknownForm
-from storage.labels import Rating, Refused
+from storage.labels import Rating, Refused, SavedOtherwise
 from storage.queue_settings import LABELS, QueueSettings
 from storage.queues import UnknownQueue
 from ui.context import Context
@@ -23,6 +23,8 @@ from ui.logs import log
 
 Mark = Literal["A", "B", "both", "neither", "cannot_tell"]
 """What an annotator says, in terms of what is on the page."""
+
+MARKS: tuple[Mark, ...] = get_args(Mark)
 
 
 class Stale(InputError):
@@ -142,9 +144,11 @@ def save(
     ``evidence``: numbers of documents. Saving the same form again changes nothing.
 
     Raises:
-        Stale: the form is not open for this person.
+        Stale: the form is not open for this person, or was saved with something else (in another tab).
         InputError: something that was said cannot be kept.
     """
+    if mark not in MARKS:  # the words of the canonical order among them: what comes of them would tell it
+        raise InputError(f"there is no label {mark[:40]!r}; there is: {', '.join(MARKS)}")
     try:
         form, run = _form(context, token, who)
         said = context.store.labels.answer(
@@ -156,7 +160,7 @@ def save(
             seconds=seconds,
             idle_seconds=idle_seconds,
         )
-    except UnknownForm as problem:
+    except (UnknownForm, SavedOtherwise) as problem:
         raise Stale(str(problem)) from None
     except Refused as problem:
         raise InputError(str(problem)) from None
@@ -169,7 +173,7 @@ def skip(
     """Leave an item to others; errors as for :func:`save`, and InputError without a reason."""
     try:
         context.store.labels.skip(token, who, reason, seconds=seconds, idle_seconds=idle_seconds)
-    except UnknownForm as problem:
+    except (UnknownForm, SavedOtherwise) as problem:
         raise Stale(str(problem)) from None
     except Refused as problem:
         raise InputError(str(problem)) from None
@@ -179,7 +183,7 @@ def flag(context: Context, who: str, token: str, note: str, save_token: str) -> 
     """Say that something is wrong with an item; it stays open. Errors as for :func:`save`."""
     try:
         context.store.labels.flag(token, who, note, save_token)
-    except UnknownForm as problem:
+    except (UnknownForm, SavedOtherwise) as problem:
         raise Stale(str(problem)) from None
     except Refused as problem:
         raise InputError(str(problem)) from None
@@ -240,7 +244,7 @@ def _marks(labels: Sequence[str], answers: int, swapped: bool) -> tuple[str, ...
     """What may be said, in the order of the buttons; of a single answer only whether it is right."""
     needs = {"first": 1, "second": 2, "both": 2}
     marks = {mark_of_label(label, swapped and answers == 2) for label in labels if answers >= needs.get(label, 0)}
-    return tuple(mark for mark in ("A", "B", "both", "neither", "cannot_tell") if mark in marks)
+    return tuple(mark for mark in MARKS if mark in marks)
 
 
 def _draft(context: Context, form: Assigned, run: RunResult) -> Draft:

@@ -11,6 +11,7 @@ from mdqa.comparison.overlap import Overlap
 from mdqa.errors import ConfigError, InputError
 from storage.runs import RunFilter
 from ui.context import Context
+from ui.inputs import page_within
 from ui.reporting import Reading
 from ui.views.benchmark import MOST, Gathered, Wish
 from ui.views.listing import PAGE, Listed, ListedQuestion, ListedRun
@@ -131,7 +132,7 @@ def cell_questions(compared: Compared, found: Overlap, cell: object) -> tuple[st
 def listed(context: Context, compared: Compared, found: Overlap, cell: object, page: int = 0) -> Listed:
     """One page of the questions behind a number, with every entry's answer."""
     title, questions = cell_questions(compared, found, cell)
-    first = min(max(page, 0), max(len(questions) - 1, 0) // PAGE) * PAGE
+    first = page_within(page, len(questions), PAGE) * PAGE
     shown = questions[first : first + PAGE]
     said = context.store.questions.said([own[q].run for q in shown for own in compared.everything if q in own])
     rows = []

@@ -14,6 +14,7 @@ from storage.runs import RunRow, UnknownRun
 from ui.actions import run_id_from, title_of
 from ui.context import Context
 from ui.following import correctness, error_sentence
+from ui.inputs import page_within
 from ui.views.compare import Offered, Side
 
 PAGE = 6
@@ -30,7 +31,7 @@ def offered(context: Context, text: str = "", page: int = 0) -> Offered:
     """Questions to compare runs of, those that several methods answered first."""
     words = text.strip()[:200]
     total = context.store.questions.count(words)
-    first = min(max(page, 0), max(total - 1, 0) // PAGE) * PAGE
+    first = page_within(page, total, PAGE) * PAGE
     return Offered(tuple(context.store.questions.asked(words, limit=PAGE, offset=first)), total, first)
 
 
@@ -54,7 +55,7 @@ def first_runs(rows: Sequence[RunRow]) -> list[str]:
 
 def run_label(row: RunRow) -> str:
     """A run in the list of those that can be chosen."""
-    verdict = "" if row.correct is None else " ✓" if row.correct else " ×"
+    verdict = "" if row.correct is None else " (correct)" if row.correct else " (not correct)"
     return f"{title_of(row.method)}{verdict} · {row.model} · {row.created.replace('T', ' ')[:16]}"
 
 

@@ -17,11 +17,16 @@ from mdqa.retrieval.dense import MiniLMEncoder
 from mdqa.settings import Settings
 from storage.store import Store
 from ui.engine import Engine
+from ui.snapshotting import Snapshotter, snapshotter
 
 SCRIPTED_NOTE = (
     "No model at all: replies are read off the prompt by counting shared words. It serves tests of the page and of the "
     "methods; its answers and numbers mean nothing."
 )
+
+
+SOON, LATER = 5.0, 30.0
+"""Seconds that the end of the program waits for the run that is going on."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Context:
     engine: Engine
     model: str
     models: tuple[ModelCard, ...]
+    snapshots: Snapshotter | None = None
 
     def profiles(self, model: str) -> list[Profile]:
         """Stored profiles of a model, newest first, then those that ship with the package."""
@@ -43,13 +49,23 @@ class Context:
         return find_profile(method, model, name, self.store.profiles.list())
 
     def close(self) -> None:
-        """Stop the work and close the database."""
-        self.engine.close()
+        """Stop the work, store the last snapshot and close the database."""
+        # A host that stops a program waits some seconds only. A run that does not end in time is interrupted in the
+        # snapshot as well.
+        self.engine.close(SOON if self.snapshots is not None else LATER)
+        if self.snapshots is not None:
+            self.snapshots.close()
         self.store.close()
 
 
 def open_context(settings: Settings) -> Context:
-    """Open the database, begin to load the model in the background, and return at once."""
+    """Open the database, brought back first where it is empty, begin to load the model in the background, and return.
+
+    ConfigError or StorageError for settings that cannot be used.
+    """
+    snapshots = snapshotter(settings)
+    if snapshots is not None:
+        snapshots.restore()
     store = Store.open(settings.database)
 
     def make_backend(model: str, progress: Callable[[str, float | None], None]) -> Backend:
@@ -74,7 +90,9 @@ def open_context(settings: Settings) -> Context:
     engine = Engine(store, make_backend, make_encoder, profile_of, queue=settings.queue)
     model = settings.model or default_model()
     engine.start(model)
-    return Context(settings, store, engine, model, offered(model, settings.models))
+    if snapshots is not None:
+        snapshots.start()
+    return Context(settings, store, engine, model, offered(model, settings.models), snapshots)
 
 
 def offered(model: str, more: Sequence[str] = ()) -> tuple[ModelCard, ...]:

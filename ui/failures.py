@@ -18,6 +18,7 @@ from ui.actions import run_again, title_of
 from ui.context import Context
 from ui.filtering import Wanted
 from ui.guard import explained
+from ui.inputs import page_within
 from ui.queueing import DISAGREEMENT, TO_LOOK_AT, queued, send
 from ui.views.failures import FailuresView
 
@@ -50,7 +51,7 @@ def look(context: Context, wanted: Wanted) -> FailuresView:
     """The page of runs that is asked for; the last one where there are fewer."""
     runs = context.store.runs
     counts = runs.facets(wanted.filters)
-    page = min(max(wanted.page, 0), max(counts.total - 1, 0) // PAGE)
+    page = page_within(wanted.page, counts.total, PAGE)
     rows = runs.list(wanted.filters, PAGE, page * PAGE, wanted.order)
     methods = {*METHODS, *counts.values["method"]}
     queues = (queue.name for queue in context.store.queues.queues())

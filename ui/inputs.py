@@ -27,6 +27,11 @@ FOUND = 50
 MAX_SEARCH = 200
 
 
+def page_within(page: int, total: int, size: int) -> int:
+    """The page (from 0) of ``size`` rows that is asked for; the first or last one where there is no such page."""
+    return min(max(page, 0), max(total - 1, 0) // size)
+
+
 @dataclass(frozen=True)
 class LoadedFile:
     """The questions of an uploaded file, what was left out (``refused``) and what looks odd (``notices``).

@@ -6,9 +6,11 @@ import argparse
 import errno
 import importlib.util
 import ipaddress
+import os
 import signal
 import socket
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,13 @@ from ui.logs import log
 from ui.shield import MAX_UPLOAD, Shield
 from ui.signing_in import SignIn
 
+NETWORKED = ("nfs", "cifs", "smb", "fuse", "9p", "ceph", "gluster", "lustre", "afs")
+"""File systems without the locks and the shared memory that SQLite's write-ahead log needs."""
+
 
 def read_settings(arguments: Sequence[str] | None = None) -> Settings:
     """Settings from MDQA_* variables with what the command line says instead; ConfigError names a bad variable."""
-    given = Settings.from_environment()
+    given = placed(Settings.from_environment())
     parser = argparse.ArgumentParser(
         prog="app.py", description="Serve the page. Every option has a variable MDQA_<NAME>."
     )
@@ -40,6 +45,65 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument("--database", type=Path, default=given.database, help="SQLite file (default: %(default)s)")
     options = vars(parser.parse_args(arguments))
     return replace(given, **options)
+
+
+def placed(settings: Settings, environment: Mapping[str, str] | None = None) -> Settings:
+    """On a Space whose home cannot be written: what nobody gave a place lies in the folder for temporary files."""
+    env = os.environ if environment is None else environment
+    if not settings.space:
+        return settings
+    spare = Path(tempfile.gettempdir()) / f"mdqa-{os.getuid()}"
+    places = {"database": (settings.database.parent, "data/mdqa.db"), "cache": (settings.cache, "cache")}
+    lost = {
+        name: spare / beside
+        for name, (folder, beside) in places.items()
+        if not env.get(f"MDQA_{name.upper()}") and not _can_write(folder)
+    }
+    if lost:
+        log.warning("%s cannot be written; using %s instead", settings.database.parent, spare)
+        spare.mkdir(mode=0o700, exist_ok=True)
+    return replace(settings, **lost)
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def check_storage(settings: Settings) -> None:
+    """Say in the log what the owner should know about where things are kept and computed."""
+    kind = file_system(settings.database)
+    if kind.startswith(NETWORKED):
+        log.warning(
+            "the database %s lies on a mount of the kind %s, where a database that is in use can be damaged; keep it "
+            "on a local disk and name the mount in MDQA_SNAPSHOTS",
+            *(settings.database, kind),
+        )
+    if settings.temporary:
+        log.warning("this Space forgets everything when it restarts; set MDQA_SNAPSHOTS to keep it")
+    if settings.zero_gpu:
+        log.warning(
+            "ZeroGPU lends its GPU to single functions and not to a program that keeps a model loaded, so everything "
+            "is computed on the CPU here; choose CPU hardware, or a GPU that the Space has for itself"
+        )
+
+
+def file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
+    """The kind of file system that a path lies on; empty where that cannot be told."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    where = path.expanduser().absolute()
+    parts = [line.split() for line in lines]
+    found = [(Path(part[1].replace("\\040", " ")), part[2]) for part in parts if len(part) > 2]
+    above = [(len(folder.parts), kind) for folder, kind in found if where.is_relative_to(folder)]
+    deepest = max((depth for depth, _ in above), default=0)
+    return next((kind for depth, kind in reversed(above) if depth == deepest), "")
 
 
 def _port(text: str) -> int:
@@ -98,6 +162,7 @@ def stop_on_terminate() -> None:
     """Let SIGTERM (a container that is stopped) end the program as Ctrl+C does, with the work stored."""
 
     def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end is on its way and must not be ended in its turn
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
@@ -131,7 +196,7 @@ def launch_options(settings: Settings) -> dict[str, Any]:
 
 
 def blocked_paths(settings: Settings) -> list[str]:
-    """What is never served: the database's folder, the users file.
+    """What is never served: the database's folder, the users file, the folder of the snapshots.
 
     Where uploaded files lie below that folder (a database in the folder for temporary files), the database's own files.
     """
@@ -139,4 +204,6 @@ def blocked_paths(settings: Settings) -> list[str]:
     files = [str(database) + end for end in ("", "-wal", "-shm", "-journal", ".before")]
     folder = database.parent.resolve()
     blocked = files if Path(get_upload_folder()).resolve().is_relative_to(folder) else [str(folder), *files]
+    if settings.snapshots and "://" not in settings.snapshots:
+        blocked.append(str(Path(settings.snapshots).expanduser().absolute()))
     return [*blocked, *([str(settings.users.absolute())] if settings.users else [])]

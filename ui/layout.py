@@ -16,6 +16,7 @@ from ui.page import Page
 from ui.people import ROLES, Role, visitor
 from ui.theme import theme
 from ui.views.header import header
+from ui.views.keeping import keeping
 from ui.views.tour import tour
 
 TITLE = "mdqa · multi-document question answering"
@@ -31,6 +32,9 @@ TABS = (
 )
 """Id (also ``?tab=``), title and module of every tab; the module has ``build(context, page, tab)``."""
 
+KEPT_SECONDS = 60
+"""Between two looks whether snapshots are taken, where there are any."""
+
 TAB_ROLES: dict[str, tuple[Role, ...]] = {"annotate": ROLES}
 """Who is shown a tab, where that is not :data:`SEES_RUNS`. Handlers check for themselves: see :mod:`ui.page`."""
 
@@ -41,6 +45,7 @@ def build_ui(context: Context) -> Page:
     options = {"title": TITLE, "analytics_enabled": False, "fill_width": True, "delete_cache": (3600, 86400)}
     with Page(context, **options) as page:
         head = gr.HTML(header(sign_in), apply_default_css=False)
+        keeps = gr.HTML(kept(context, None), apply_default_css=False, elem_id="mdqa-kept")
         gr.HTML(tour(), apply_default_css=False, elem_id="mdqa-tour-box")
         with gr.Tabs(elem_id="mdqa-tabs") as tabs:
             built = {}
@@ -67,8 +72,23 @@ def build_ui(context: Context) -> Page:
             said = header(sign_in, person.name if person else "", person.role if person else "", problem)
             return [said, chosen, *(gr.Tab(visible=name in theirs) for name in built)]
 
+        def look(request: gr.Request) -> str:
+            return kept(context, request)
+
         page.load(guarded(open_page, roles=None), None, [head, tabs, *built.values()], **QUIET)
+        if context.snapshots is not None:
+            gr.on([page.load, gr.Timer(KEPT_SECONDS).tick], guarded(look, roles=None), None, keeps, **QUIET)
     return page
+
+
+def kept(context: Context, request: gr.Request | None) -> str:
+    """Whether what is done here is kept, for the person behind a request; None: for anybody."""
+    try:
+        admin = request is not None and visitor(context, request).may()
+    except MdqaError:
+        admin = False
+    state = context.snapshots.state if context.snapshots is not None else None
+    return keeping(state, temporary=context.settings.temporary, admin=admin)
 
 
 def appearance() -> dict[str, Any]:

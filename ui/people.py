@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mdqa.errors import InputError, MdqaError
+from mdqa.errors import ConfigError, InputError, MdqaError
 from mdqa.settings import Settings
 from mdqa.users import ROLES, Role, clean_name, read_users
+from ui.logs import log
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -86,7 +87,11 @@ def _role(settings: Settings, name: str) -> Role | None:
         return "analyst" if name in settings.analysts else settings.open_role
     if settings.user and name == clean_name(settings.user):
         return "admin"
-    user = read_users(settings.users).get(name) if settings.users else None
+    try:
+        user = read_users(settings.users).get(name) if settings.users else None
+    except ConfigError as problem:  # it names the file and what stands in it
+        log.error("nobody of the users file has a role: %s", problem)
+        raise Forbidden("the list of people cannot be read at the moment; tell the owner of this page") from None
     return user.role if user else None
 
 

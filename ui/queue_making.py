@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from mdqa.agreement.ratings import CHOICES
 from mdqa.candidates import candidates_of
 from mdqa.errors import InputError, StorageError
 from mdqa.records import RunResult
 from storage.assignments import Progress
-from storage.queue_settings import ItemOrder, PracticeItem, QueueSettings
+from storage.queue_settings import LABELS, ItemOrder, PracticeItem, QueueSettings
 from storage.queues import Queue, UnknownQueue, queue_name
 from storage.runs import RunFilter, UnknownRun
 from ui.context import Context
@@ -22,6 +23,9 @@ LOW_MARGIN = 0.1
 
 MOST = 1_000
 """Runs that one filter puts into a queue at once."""
+
+OTHERS = tuple(label for label in LABELS if label not in CHOICES)
+"""Labels that a queue may do without: both, neither, cannot tell."""
 
 GUIDELINES = """Decide by the documents alone, not by what you know.
 
@@ -91,6 +95,7 @@ def make_queue(
     overlap: int = 2,
     order: ItemOrder = "contested",
     guidelines: str = GUIDELINES,
+    others: Sequence[str] | None = None,
 ) -> Made:
     """Make a queue of the finished runs that the filter finds, newest first, or add those that are new to it.
 
@@ -107,16 +112,29 @@ def make_queue(
     with store.write():  # whole or not at all
         store.queues.make(wanted)
         added = sum(store.queues.send(run_id, wanted, who) for run_id in reversed(usable))
-        change_settings(context, who, wanted, overlap=overlap, order=order, guidelines=guidelines)
+        change_settings(context, who, wanted, overlap=overlap, order=order, guidelines=guidelines, others=others)
     return Made(wanted, added, len(usable) - added, len(found) - len(usable))
 
 
 def change_settings(
-    context: Context, who: str, queue: str, *, guidelines: str, overlap: int, order: ItemOrder
+    context: Context,
+    who: str,
+    queue: str,
+    *,
+    guidelines: str,
+    overlap: int,
+    order: ItemOrder,
+    others: Sequence[str] | None = None,
 ) -> QueueSettings:
-    """Write the settings as a new version if they differ; InputError says what cannot be kept."""
+    """Write the settings as a new version if they differ; InputError says what cannot be kept.
+
+    ``others``: which labels there are beside those that an answer is right; None leaves them as they are.
+    """
+    labels = None if others is None else [label for label in LABELS if label in (*CHOICES, *others)]
     try:
-        return context.store.queue_settings.change(queue, who, guidelines=guidelines, overlap=overlap, order=order)
+        return context.store.queue_settings.change(
+            queue, who, guidelines=guidelines, overlap=overlap, order=order, labels=labels
+        )
     except StorageError as problem:
         raise _explained(problem) from None
 

@@ -13,7 +13,7 @@ from typing import Any
 from mdqa.errors import CapabilityError, ConfigError, InputError, MdqaError
 from mdqa.interventions import done_to
 from mdqa.methods.base import MethodConfig
-from mdqa.records import Cost, RunResult
+from mdqa.records import Cost, RunResult, RunStatus
 from mdqa.registry import METHODS, method_class
 from mdqa.run import check_question, new_run_id
 from mdqa.studies import leave_one_out as leaving
@@ -150,7 +150,7 @@ def load_study(context: Context, study_id: str) -> StudyView:
     base = context.store.runs.get(study.base)
     plan = _plan_of(study, base)
     log = context.store.studies.log(study.id)
-    runs = {member.run: context.store.runs.get(member.run) for member in log}
+    runs = context.store.runs.get_all([member.run for member in log])
     members = context.store.studies.members(study.id)
     results = {member.key: runs[member.run] for member in members if member.run in runs}
     results |= dict.fromkeys(plan.given, base)
@@ -309,9 +309,14 @@ def _state(context: Context, study: Study, plan: _Plan, members: Sequence[StudyR
         id=study.id,
         base=study.base,
         title=_title(study, plan),
-        status=live.status if live is not None and done < len(asked) else "ok" if done == len(asked) else "interrupted",
+        status="ok" if done == len(asked) else _ended(live),
         total=len(asked),
         done=done,
         failed=sum(member.status == "failed" for member in members if member.key in asked),
         error=live.error if live is not None else "",
     )
+
+
+def _ended(live: StudyState | None) -> RunStatus:
+    """Why runs are missing: as the engine knows it; one that came to its end lost them later."""
+    return "interrupted" if live is None or live.status == "ok" else live.status

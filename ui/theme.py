@@ -88,6 +88,9 @@ def theme() -> gr.themes.Base:
         button_secondary_background_fill_hover_dark="*neutral_700",
         button_secondary_border_color="*neutral_300",
         button_secondary_border_color_dark="*neutral_600",
+        # What can be ticked is seen as such: 3 to 1 against its ground (WCAG 1.4.11).
+        checkbox_border_color="*neutral_500",
+        checkbox_border_color_dark="*neutral_400",
         checkbox_background_color_selected="*primary_600",
         checkbox_background_color_selected_dark="*primary_500",
         link_text_color="*primary_600",

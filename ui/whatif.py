@@ -115,10 +115,11 @@ def carried_out(run: RunResult, wishes: Wishes, settings: Settings, before: RunR
 def start(context: Context, run: RunResult, wishes: Wishes, before: RunResult | None = None) -> str:
     """Put the changed run in line, with the same model, profile, seed and rule for long documents; the new run's id.
 
-    MdqaError for what cannot be done, for what is not there any more, and where nothing differs from the run.
+    MdqaError for what cannot be done, for what is not there any more, and where nothing differs from a run that came to
+    its end; one that did not is simply repeated.
     """
     changed = carried_out(run, wishes, context.settings, before)
-    if not changed.words:
+    if not changed.words and run.status == "ok":
         raise ConfigError("nothing differs from the run that is shown; change a document or an option first")
     return run_again(context, run.id, changed.options, changed.question)
 

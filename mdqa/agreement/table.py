@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,6 +32,12 @@ MAJORITY = "Majority of people"
 """The rater that says what most people said, or what was adjudicated."""
 
 COEFFICIENTS = ("percent", "cohen", "fleiss", "krippendorff")
+
+COLUMNS = (
+    *("queue", "kind", "one", "two", "coefficient", "value", "low", "high", "items", "ratings", "pairs"),
+    *("status", "note"),
+)
+"""Fields of a coefficient as a flat row."""
 
 Triple = tuple[Hashable, str, str]
 """Item, rater, label."""
@@ -109,6 +115,16 @@ def agreement_table(
         lines.append(_line("judges", f"All {len(judges)} judges", "", alone, resamples, seed))
     found, more = _pairs("judge-judge", combinations(judges, 2), alone, resamples, seed)
     return Table((*lines, *found), left + more)
+
+
+def agreement_rows(table: Table, queue: str) -> list[dict[str, Any]]:
+    """The coefficients as flat rows (:data:`COLUMNS`), those that do not apply left out."""
+    return [
+        {"queue": queue, "kind": line.kind, "one": line.one, "two": line.two, "coefficient": name} | vars(coefficient)
+        for line in table.lines
+        for name in COEFFICIENTS
+        if (coefficient := line.coefficient(name)) is not None
+    ]
 
 
 def _raters(triples: Iterable[Triple]) -> list[str]:

@@ -136,6 +136,15 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class Noticing(Protocol):
+    """A backend that may have something to say of how it worked, for the person who asked."""
+
+    def take_notices(self) -> list[str]:
+        """What is to be said since the last look."""
+        ...
+
+
+@runtime_checkable
 class ScoringBackend(Backend, Protocol):
     """Also gives log-likelihoods."""
 

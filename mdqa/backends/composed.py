@@ -17,6 +17,7 @@ from mdqa.backends.base import (
     GenerationRequest,
     InspectableBackend,
     Likelihood,
+    Noticing,
     Steering,
     TextCallback,
 )
@@ -93,6 +94,12 @@ class ComposedBackend:
     def count_tokens(self, text: str) -> int:
         """Tokens by the one of both that makes more of them, since both must hold the prompt."""
         return max(self.writer.count_tokens(text), self.inspector.count_tokens(text))
+
+    def take_notices(self) -> list[str]:
+        """What both have to say."""
+        return [
+            words for one in (self.writer, self.inspector) if isinstance(one, Noticing) for words in one.take_notices()
+        ]
 
     def close(self) -> None:
         """Close both."""

@@ -80,6 +80,7 @@ class Engine:
         self.vocabulary: int = config.vocab_size
         self.layers: int = config.num_hidden_layers
         self.batch_tokens, self.pass_budget = (12288, 2048) if device == "cpu" else (32768, 32768)
+        self.notices: list[str] = []
         self.worth = 24 if device == "cpu" else 512
         self.windows = layer_windows(config)
         self._sliding_window = _smallest_window(config)
@@ -95,6 +96,10 @@ class Engine:
         if self.batch_tokens < SMALLEST_BATCH:
             return False
         self.batch_tokens, self.pass_budget = self.batch_tokens // 2, max(self.pass_budget // 2, 1)
+        self.notices.append(
+            f"The memory of {self.device} did not hold everything at once, so batches now have {self.batch_tokens:,} "
+            "tokens. The results are the same; it takes longer."
+        )
         return True
 
     def batches(self, rows: Sequence[Sequence[int]], rooms: Sequence[int]) -> Iterator[list[Part]]:

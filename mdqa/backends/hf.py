@@ -76,6 +76,11 @@ class TransformersBackend:
         """Tokens of a plain text, without special tokens."""
         return len(self.encoder.tokenizer(self.encoder.disarm(text), add_special_tokens=False)["input_ids"])
 
+    def take_notices(self) -> list[str]:
+        """That batches were made smaller, if they were."""
+        taken, self._engine.notices = self._engine.notices, []
+        return taken
+
     def close(self) -> None:
         """Forget the model and give the device's memory back."""
         self._engine.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -68,7 +68,13 @@ class Pass:
 
     def again(self, wanted: Wanted, stage: str, title: str, seconds: float, keep_prefix: bool) -> Attention:
         """The pass as the answer to a new request: its labels, and a cost that says that nothing was computed."""
-        cost = Cost(llm_calls=1, prompt_tokens=self.prompt_tokens, cached_tokens=self.prompt_tokens, seconds=seconds)
+        cost = Cost(
+            llm_calls=1,
+            prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.prompt_tokens,
+            seconds=seconds,
+            remembered_calls=1,
+        )
         renewed = replace(
             self.map,
             stage=stage,
@@ -142,12 +148,15 @@ class PassMemory:
                 done = replace(done, beginning=None)
             self._passes[done.wanted] = done
             self._passes.move_to_end(done.wanted)
+            held = _Held(self._passes.values())
             for wanted, known in list(self._passes.items()):
-                if _bytes(self._passes.values()) <= self._limit:
+                if held.bytes <= self._limit:
                     return
-                self._passes[wanted] = replace(known, beginning=None)
-            while _bytes(self._passes.values()) > self._limit:
-                self._passes.popitem(last=False)
+                if known.beginning is not None:  # thousands may have none
+                    self._passes[wanted] = lighter = replace(known, beginning=None)
+                    held.exchange(known, lighter)
+            while held.bytes > self._limit:
+                held.drop(self._passes.popitem(last=False)[1])
 
     def close(self) -> None:
         """Forget everything and remember nothing any more."""
@@ -156,8 +165,34 @@ class PassMemory:
             self._passes.clear()
 
 
-def _bytes(passes: Any) -> int:
-    return sum({address: size for known in passes for address, size in known.storages()}.values())
+class _Held:
+    """The memory that passes take together, kept up to date as some of them go; shared pieces count once."""
+
+    def __init__(self, passes: Iterable[Pass]) -> None:
+        self._users: Counter[int] = Counter()
+        self.bytes = 0
+        for known in passes:
+            self._add(known)
+
+    def _add(self, known: Pass) -> None:
+        for address, size in dict(known.storages()).items():
+            self.bytes += 0 if self._users[address] else size
+            self._users[address] += 1
+
+    def drop(self, known: Pass) -> None:
+        """The pass is there no more."""
+        for address, size in dict(known.storages()).items():
+            self._users[address] -= 1
+            self.bytes -= 0 if self._users[address] else size
+
+    def exchange(self, known: Pass, lighter: Pass) -> None:
+        """The pass holds on to less."""
+        self._add(lighter)
+        self.drop(known)
+
+
+def _bytes(passes: Iterable[Pass]) -> int:
+    return _Held(passes).bytes
 
 
 def _shared(texts: Sequence[str]) -> int:

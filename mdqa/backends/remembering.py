@@ -20,6 +20,7 @@ from mdqa.backends.base import (
     GenerationRequest,
     InspectableBackend,
     Likelihood,
+    Noticing,
     Steering,
     TextCallback,
 )
@@ -27,7 +28,7 @@ from mdqa.backends.pass_memory import Beginning, Pass, PassMemory, Wanted
 from mdqa.backends.replies import REPLY_BYTES, ReplyMemory, likelihood_key, renumbered, reply_key
 from mdqa.cancellation import CancelToken
 from mdqa.prompting import Prompt, SegmentKind
-from mdqa.records import Generation, Head
+from mdqa.records import Cost, Generation, Head
 
 MEMORY_BYTES = 512 * 2**20
 
@@ -98,7 +99,8 @@ class RememberingBackend:
         kept = _beginning(prompt, text, attention, source, layers)
         tokens = attention.cost.prompt_tokens
         self._memory.add(Pass(wanted, attention.map, attention.document_tokens, tokens, kept))
-        return attention if keep_prefix else replace(attention, prefix=None)
+        cost = _shortened(attention.cost, prefix is None and source is not None)
+        return replace(attention, cost=cost, prefix=attention.prefix if keep_prefix else None)
 
     def generate(
         self,
@@ -124,14 +126,16 @@ class RememberingBackend:
 
         def write(missing: Sequence[int]) -> list[Generation]:
             asked = [requests[index] for index in missing]
-            start = prefix
-            if start is None and self._memory.bytes:
+            source = None
+            if prefix is None and self._memory.bytes:
                 source = self._memory.longest([self.inner.render(request.prompt) for request in asked], self.layers)
-                start = None if source is None else source.prefix
+            start = prefix if source is None else source.prefix
             text, done = renumbered(on_text, missing), renumbered(on_done, missing)
-            return self.inner.generate(
+            replies = self.inner.generate(
                 asked, cancel=cancel, on_text=text, on_done=done, prefix=start, steering=steering
             )
+            costs = [_shortened(reply.cost, source is not None) for reply in replies]
+            return [reply.model_copy(update={"cost": cost}) for reply, cost in zip(replies, costs, strict=True)]
 
         return self._replies.complete([reply_key(request, steering) for request in requests], write, tell)
 
@@ -164,6 +168,10 @@ class RememberingBackend:
         """Tokens of a plain text."""
         return self.inner.count_tokens(text)
 
+    def take_notices(self) -> list[str]:
+        """What the inner backend has to say."""
+        return self.inner.take_notices() if isinstance(self.inner, Noticing) else []
+
     def close(self) -> None:
         """Forget everything and free the model's memory."""
         for memory in (self._memory, self._replies, self._likelihoods):
@@ -191,6 +199,11 @@ def _beginning(
     ):
         return source
     return None if attention.prefix is None else Beginning(prompt, text, len(attention.map.mass), attention.prefix)
+
+
+def _shortened(cost: Cost, offered: bool) -> Cost:
+    """The cost of a call that was ``offered`` a remembered beginning, which the method itself did not hand on."""
+    return cost.model_copy(update={"remembered_calls": cost.llm_calls}) if offered and cost.cached_tokens else cost
 
 
 def _questionless(prompt: Prompt) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 Only what is equal in everything that decides the result is answered from memory: the prompt with its segments, limits,
 temperature, top-p, seed, stop strings, schema and steering of a reply; the prompt and target of a likelihood. The
 result is the one that the model gave. Its cost says what the method asked for (tokens sent and written) and that
-nothing was computed: all prompt tokens are cached, which a model never reaches, because it always computes the last.
+nothing was computed: all prompt tokens are cached, and the call counts as remembered.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ def _again(result: Result) -> Result:
         prompt_tokens=own.prompt_tokens,
         completion_tokens=own.completion_tokens,
         cached_tokens=own.prompt_tokens,
+        remembered_calls=own.llm_calls,
     )
     if isinstance(result, Generation):
         return result.model_copy(update={"cost": cost})

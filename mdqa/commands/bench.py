@@ -51,6 +51,9 @@ OTHER_LENGTHS = MappingProxyType(
         "duquad": (1400, 2800, 4200),  # 10, 20 and 30 documents
     }
 )
+WITHOUT_MODEL = ("annotate",)
+"""What is measured without a model and without prompts."""
+
 QUESTIONS = 5
 """Questions of --input that are used unless --limit says otherwise."""
 
@@ -87,6 +90,11 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_environment()
     if args.input is not None and args.lengths is not None:
         raise ConfigError("--lengths goes with made prompts only; leave it out, or leave out --input")
+    if args.name in WITHOUT_MODEL:
+        for name in ("model", "input", "lengths", "profile"):
+            if getattr(args, name):
+                raise ConfigError(f"--{name} has no meaning for {args.name}, which runs no model; leave it out")
+        args.model = "scripted"
     if args.output != "-":
         check_output(Path(args.output), args.input)
     options = parse_set(args.set)
@@ -147,11 +155,12 @@ def _plan(
     cancel: CancelToken,
     progress: Progress,
 ) -> Plan:
-    if questions is None:
+    cases: list[Case] = []
+    if questions is not None:
+        cases = [Case(args.input.name, questions, args.repeats * len(questions))]
+    elif args.name not in WITHOUT_MODEL:
         lengths = args.lengths or OTHER_LENGTHS.get(args.name, LENGTHS)
         cases = built_in_cases(lengths, partial(prompt_tokens, backend), args.repeats, args.limit)
-    else:
-        cases = [Case(args.input.name, questions, args.repeats * len(questions))]
     stored = stored_profiles(args.db or settings.database)
 
     def find(method: str) -> Profile | None:

@@ -5,6 +5,9 @@ half, --report N questions of every file show how good the result is. Finished p
 command goes on where a stopped or killed one was. The profile goes into the database, or with --output into a JSON
 file that --profile FILE.json reads.
 
+--queue NAME takes, in place of --input, the questions of an annotation queue with the documents that people marked as
+evidence: CAFE's heads from people's marks. With --before, the heads before are measured beside the new ones.
+
 MADARA's No-Filter accuracy needs to know which answers are right. Where the file does not say, --labels takes the
 verdicts that people gave on the page on stored MADARA runs with treatment nf, of this model, on the same question
 over the same documents in the same order: the majority of each person's latest verdict; ties are left out. Labels that
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Container, Sequence
 from inspect import signature
 from itertools import islice
@@ -26,7 +30,7 @@ from mdqa.benchmarks.base import in_split, read_questions
 from mdqa.calibration import JUDGED_RUNS, planned, typed_options, write_profile
 from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import opened, stored_profiles
-from mdqa.commands.labelled import queue_verdicts
+from mdqa.commands.labelled import labelled, queue_verdicts, write_evidence
 from mdqa.commands.options import (
     add_database_argument,
     add_model_arguments,
@@ -65,19 +69,47 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--before", metavar="NAME", help="another profile to measure beside the new one, on the same questions"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    add_question_arguments(parser, split="calibration", seed=42, several=True)
+    add_question_arguments(parser, split="calibration", seed=42, several=True, required=False)
+    parser.add_argument(
+        "--queue",
+        metavar="NAME",
+        help="in place of --input: an annotation queue, its people's evidence as gold",
+    )
     add_model_arguments(parser)
     add_database_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate and keep the profile."""
-    from tqdm import tqdm  # noqa: PLC0415 (only commands that take long draw a bar)
-
     settings = Settings.from_environment()
     if not args.name.strip():
         raise ConfigError("--name: give the profile a name")
+    if bool(args.input) == bool(args.queue):
+        raise ConfigError("say which questions: either --input FILE or --queue NAME")
     database = args.db or settings.database
+    if not args.queue:
+        return _run(args, settings, database, ", ".join(path.name for path in args.input))
+    with tempfile.TemporaryDirectory(prefix="mdqa-evidence-") as folder:
+        args.input, args.format = [_marked(args.queue, database, Path(folder) / "evidence.jsonl")], "auto"
+        return _run(args, settings, database, f"evidence marked in {args.queue!r}")
+
+
+def _marked(queue: str, database: Path, path: Path) -> Path:
+    """Write the queue's questions with people's evidence; InputError where nobody marked any."""
+    if not database.is_file():
+        raise InputError("there is no such database, so there are no queues", place=str(database))
+    with opened(database) as store:
+        found = labelled(store, queue)
+    with path.open("w", encoding="utf-8") as stream:
+        if not write_evidence(found, stream).questions:
+            raise InputError(f"nobody has marked evidence in {queue!r} yet", place="--queue")
+    return path
+
+
+def _run(args: argparse.Namespace, settings: Settings, database: Path, names: str) -> int:
+    """Calibrate on the files of ``--input``, called ``names`` together."""
+    from tqdm import tqdm  # noqa: PLC0415 (only commands that take long draw a bar)
+
     if args.output:
         for path in args.input:
             check_output(args.output, path)
@@ -87,7 +119,6 @@ def run(args: argparse.Namespace) -> int:
     calibrate = load(CALIBRATIONS, args.method, "calibration")
     options = typed_options(calibrate, parse_set(args.set))
     questions = questions_from(args)
-    names = ", ".join(path.name for path in args.input)
     print(f"{len(questions)} questions of {names} (split: {args.split})", file=sys.stderr)
     options.setdefault("data", f"{names} ({args.split})")
     accepted = signature(calibrate).parameters

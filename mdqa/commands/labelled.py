@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +12,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mdqa.agreement.dataset import write_folder
-from mdqa.agreement.learning import Content, marked_questions, verdicts
+from mdqa.agreement.learning import Content, Marked, marked_questions, verdicts
 from mdqa.agreement.ratings import Consensus, Rated, consensus
-from mdqa.agreement.table import COEFFICIENTS, agreement_table
+from mdqa.agreement.table import COLUMNS, agreement_rows, agreement_table
 from mdqa.commands.database import opened, storage_module
 from mdqa.commands.options import check_output
 from mdqa.errors import ConfigError, InputError, OutputError
@@ -23,11 +22,6 @@ from mdqa.records import RunResult
 
 OF_QUEUES = ("labels", "agreement", "evidence", "dataset")
 """What ``export`` writes about queues."""
-
-AGREEMENT_COLUMNS = (
-    *("queue", "kind", "one", "two", "coefficient", "value", "low", "high", "items", "ratings", "pairs"),
-    *("status", "note"),
-)
 
 
 @dataclass(frozen=True)
@@ -101,29 +95,22 @@ def _write(args: argparse.Namespace, store: Any, stream: TextIO) -> tuple[int, s
         return write(store, stream, args.queue), "entries of the log of labels"
     found = labelled(store, args.queue)
     if args.what == "evidence":
-        marked = marked_questions(found.runs, found.together)
-        for question in marked.questions:
-            stream.write(json.dumps(question.model_dump(mode="json"), ensure_ascii=False, allow_nan=False) + "\n")
+        marked = write_evidence(found, stream)
         return len(marked.questions), f"questions with evidence ({marked.undecided} more without a majority)"
-    rows = list(agreement_rows(found))
+    rows = agreement_rows(agreement_table(found.ratings, found.decisions, found.runs), found.queue)
     if args.format == "csv":
-        cell = storage_module("export").cell
-        writer = csv.DictWriter(stream, AGREEMENT_COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-        writer.writeheader()
-        writer.writerows({key: cell(v) if isinstance(v, str) else v for key, v in row.items()} for row in rows)
+        storage_module("export").write_csv(stream, COLUMNS, rows)
     else:
         stream.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     return len(rows), "coefficients"
 
 
-def agreement_rows(found: Labelled) -> Iterator[dict[str, Any]]:
-    """The coefficients of a queue as flat rows (:data:`AGREEMENT_COLUMNS`), those that do not apply left out."""
-    for line in agreement_table(found.ratings, found.decisions, found.runs).lines:
-        for name in COEFFICIENTS:
-            coefficient = line.coefficient(name)
-            if coefficient is not None:
-                about = {"queue": found.queue, "kind": line.kind, "one": line.one, "two": line.two, "coefficient": name}
-                yield about | vars(coefficient)
+def write_evidence(found: Labelled, stream: TextIO) -> Marked:
+    """Write the questions of a queue, people's evidence marked gold, as lines that are read as questions."""
+    marked = marked_questions(found.runs, found.together)
+    for question in marked.questions:
+        stream.write(json.dumps(question.model_dump(mode="json"), ensure_ascii=False, allow_nan=False) + "\n")
+    return marked
 
 
 def _dataset(args: argparse.Namespace, found: Labelled) -> int:

@@ -2,8 +2,8 @@
 
 judge: how often DuQUAD's judge is right where the agents disagree, by people and by accepted answers. threshold:
 DocScore's threshold from the documents that people marked as evidence, set on the calibration half of the questions and
-measured on the held-out half. no_filter: MADARA's No-Filter accuracy by people. CAFE's heads are found with
-calibrate on what export --what evidence writes; calibrate --before measures the heads before beside them.
+measured on the held-out half. no_filter: MADARA's No-Filter accuracy by people. CAFE's heads from evidence marks are
+calibrate --method cafe --queue NAME, which with --before measures the heads before beside the new ones.
 Exit status 1 if the labels do not allow it; the report then says what is missing.
 """
 

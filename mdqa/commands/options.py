@@ -44,10 +44,13 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dtype", help="auto, float32, bfloat16, float16 (default: MDQA_DTYPE or auto)")
 
 
-def add_question_arguments(parser: argparse.ArgumentParser, *, split: str, seed: int, several: bool = False) -> None:
+def add_question_arguments(
+    parser: argparse.ArgumentParser, *, split: str, seed: int, several: bool = False, required: bool = True
+) -> None:
     """The arguments that choose questions; ``split`` (the part of the file) and ``seed`` are their defaults.
 
-    With ``several`` there may be more than one input, and ``--limit`` holds for each of them.
+    With ``several`` there may be more than one input, and ``--limit`` holds for each of them. Not ``required``: there
+    is another way to say which questions.
     """
     group = parser.add_argument_group("questions")
     files, each = (
@@ -55,7 +58,9 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, split: str, seed:
         if several
         else ("questions with their documents, or a data set: hf:owner/name[:config][:split]", "")
     )
-    group.add_argument("--input", type=Path, required=True, metavar="FILE", help=files, nargs="+" if several else None)
+    group.add_argument(
+        "--input", type=Path, required=required, metavar="FILE", help=files, nargs="+" if several else None
+    )
     group.add_argument("--format", default="auto", choices=("auto", *READERS), help="the file's format")
     group.add_argument("--limit", type=positive, metavar="N", help=f"use the first N questions{each} only")
     group.add_argument(

@@ -138,6 +138,12 @@ def _settings(entries: Sequence[Row]) -> Iterable[str]:
         )
         if row[count]
     ]
+    notes += [
+        f"- {_escaped(row['label'])}: {row['remembered']} runs were shortened by what the program remembered of "
+        "earlier ones, left out of latency, computed and cached tokens"
+        for row in entries
+        if row["remembered"]
+    ]
     if notes:
         yield "\n".join(notes)
 

@@ -58,11 +58,12 @@ def report(series: Sequence[Series]) -> dict[str, Any]:
 def rows(series: Sequence[Series]) -> list[Row]:
     """One row per series.
 
-    ``n`` runs are ok, ``failed`` are not. Answer metrics, ``stages`` (gold recall over all gold documents of a
-    question, number of documents kept) and ``cost`` are means with intervals. From the second entry of a model on:
-    ``difference`` (paired, this minus first), ``tests`` (McNemar's exact test; ``b`` runs are right here only, ``c`` in
-    the first only), ``effect`` (Cohen's h of the shares over the common runs) and ``cost_ratio`` (ratio of means over
-    the common runs).
+    ``n`` runs are ok, ``failed`` are not. ``remembered`` ones were shortened by what the program remembered of earlier
+    runs, so they count for no time and no computed or cached tokens. Answer metrics, ``stages`` (gold recall over all
+    gold documents of a question, number of documents kept) and ``cost`` are means with intervals. From the second entry
+    of a model on: ``difference`` (paired, this minus first), ``tests`` (McNemar's exact test; ``b`` runs are right here
+    only, ``c`` in the first only), ``effect`` (Cohen's h of the shares over the common runs) and ``cost_ratio`` (ratio
+    of means over the common runs).
     """
     observations = {o.question: o.source for one in series for o in one.observations}
     numbers = {question: number for number, question in enumerate(observations)}
@@ -141,7 +142,7 @@ def _firsts(series: Sequence[Series]) -> list[int | None]:
 def _own_row(one: Series, means: Mapping[Name, Column | None], draws: Draws) -> Row:
     failed = [o for o in one.observations if o.error is not None]
     done = [o for o in one.observations if o.error is None]
-    seconds = [o.values["seconds",] for o in done]
+    seconds = [o.values["seconds",] for o in done if not o.remembered]
     stages = dict.fromkeys(name[1] for name in means if name[0] == "stage")
     return {
         "label": one.settings["entry"],
@@ -151,6 +152,7 @@ def _own_row(one: Series, means: Mapping[Name, Column | None], draws: Draws) -> 
         "errors": _errors([o.error for o in failed if o.error is not None]),
         "without_answers": sum(not o.has_answers for o in done),
         "without_gold": sum(not o.has_gold for o in done),
+        "remembered": sum(o.remembered for o in done),
         **{metric: draws.interval(means.get((metric,))) for metric in HEADLINE},
         "stages": {
             stage: {what: draws.interval(means.get(("stage", stage, what))) for what in ("gold_recall", "kept")}

@@ -18,6 +18,9 @@ from mdqa.scoring.evidence import gold_recall
 COSTS = ("llm_calls", "prompt_tokens", "prefill_tokens_computed", "cached_tokens", "completion_tokens", "seconds")
 """The costs of a run that are compared: fields of :class:`~mdqa.records.Cost`."""
 
+SHORTENED = ("prefill_tokens_computed", "cached_tokens", "seconds")
+"""Those that a run does not have whose work was shortened by what the program remembered of earlier runs."""
+
 Name = tuple[str, ...]
 """The name of a number: ("em",), ("seconds",), ("stage", the stage's name, "gold_recall" or "kept")."""
 
@@ -29,7 +32,10 @@ _AS_GIVEN = Placement()
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One run. ``values`` are its numbers by name, none if it failed; ``error`` is then the error's type and text."""
+    """One run. ``values`` are its numbers by name, none if it failed; ``error`` is then the error's type and text.
+
+    ``remembered``: it was shortened by what the program remembered of earlier runs, and lacks :data:`SHORTENED`.
+    """
 
     question: str
     source: str
@@ -38,6 +44,7 @@ class Observation:
     has_gold: bool
     values: dict[Name, float]
     error: tuple[str, str] | None = None
+    remembered: bool = False
 
 
 @dataclass
@@ -72,6 +79,7 @@ class Observer:
             has_gold=bool(gold := item.gold_ids),
             values=self._values(result, source, gold) if result.status == "ok" else {},
             error=error if error or result.status == "ok" else (result.status, ""),
+            remembered=result.status == "ok" and not result.cost.own_work,
         )
 
     def _values(self, result: RunResult, source: str, gold: tuple[str, ...]) -> dict[Name, float]:
@@ -89,7 +97,8 @@ class Observer:
                 values[recall] = share
             values[kept] = float(len(stage.kept))
         for key, cost in _COST_NAMES:
-            values[key] = float(getattr(result.cost, cost))
+            if cost not in SHORTENED or result.cost.own_work:
+                values[key] = float(getattr(result.cost, cost))
         return values
 
 

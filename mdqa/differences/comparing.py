@@ -23,7 +23,7 @@ from mdqa.differences.records import (
 from mdqa.interventions import longest_rising, words_between
 from mdqa.records import Document, DocumentScore, Opinion, Question, Routing, RunResult, Stage
 from mdqa.scoring.answers import says_an_answer
-from mdqa.scoring.losses import own_stages
+from mdqa.scoring.losses import reached
 
 
 def comparable(before: RunResult, after: RunResult) -> bool:
@@ -102,12 +102,6 @@ def _documents(before: RunResult, after: RunResult) -> tuple[DocumentChange, ...
 
 def _numbered(question: Question) -> dict[str, tuple[int, Document]]:
     return {document.id: (number, document) for number, document in enumerate(question.documents, 1)}
-
-
-def reached(run: RunResult) -> set[str]:
-    """Ids of the documents that the answer was written from: what the last stage on the run's own way kept."""
-    with_documents = [stage for stage in own_stages(run.stages) if stage.documents]
-    return set(with_documents[-1].kept) if with_documents else set()
 
 
 def _paired(before: Sequence[Stage], after: Sequence[Stage]) -> list[tuple[Stage | None, Stage | None]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from mdqa.backends.base import Attention, GenerationRequest, Likelihood, Steering
+from mdqa.backends.base import Attention, GenerationRequest, Likelihood, Noticing, Steering
 from mdqa.cancellation import CancelToken
 from mdqa.prompting import Prompt, SegmentKind
 from mdqa.records import (
@@ -188,6 +188,7 @@ class Recorder:
             prefix=prefix,
             steering=steering,
         )
+        self._pass_on_notices()
         self.cancel.check()
         return generations
 
@@ -229,10 +230,17 @@ class Recorder:
             self.emit(Progress(stage=stage, done=done, total=len(prompts)))
 
         results = self.tools.scoring.log_likelihood(prompts, target=target, cancel=self.cancel, on_done=on_done)
+        self._pass_on_notices()
         return [
             (result, self._record(role, "likelihood", prompt, result.cost, documents=prompt.document_ids))
             for prompt, result in zip(prompts, results, strict=True)
         ]
+
+    def _pass_on_notices(self) -> None:
+        """Say what the backend has to say of how it worked."""
+        if isinstance(self.tools.backend, Noticing):
+            for words in self.tools.backend.take_notices():
+                self.notice(words)
 
     def attend(self, role: str, prompt: Prompt, *, publish: bool = True, **options: Any) -> Attention:
         """An attention pass (options as in ``InspectableBackend.attend``); ``publish`` adds its map to the result."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from mdqa.records import RunResult
 from mdqa.reports.base import Chart, Column, Report, Row, joined, mean
 from mdqa.reports.common.answers import INTERVALS, by_place, first_of, place_of, titled
-from mdqa.reports.grouping import Group, finished, groups, left_out, older
+from mdqa.reports.grouping import Group, finished, groups, left_out, older, own_work
 
 NEEDS = (
     "finished runs of any method; for ratios also those of direct answering over the same questions, made with: "
@@ -26,14 +26,19 @@ MEASURES: Mapping[str, Column] = MappingProxyType(
 )
 
 
+SHORTENED = ("prefill_tokens_computed", "seconds")
+"""What is less than the method's own in a run that found work of earlier runs in memory."""
+
+
 def report(runs: Sequence[RunResult]) -> Report:
     """Mean cost per question of every method, with its ratio to direct answering over the questions that both answered.
 
     The ratio is that of the means, as in Table 9. ``prefill_tokens_computed`` are the sent prompt tokens that went
-    through the model: keys and values that were used again are not computed again.
+    through the model: keys and values that were used again are not computed again. Runs that were shortened by what
+    the program remembered of earlier ones count for neither these nor the time.
     """
     done = finished(runs)
-    made = groups(done)
+    made = groups(done, prefer=own_work)
     rows = []
     for same in by_place(made):
         first = first_of(same)
@@ -63,6 +68,7 @@ def report(runs: Sequence[RunResult]) -> Report:
                 INTERVALS,
                 left_out(len(runs), len(done), "they did not end well"),
                 older(made),
+                _shortened(made),
             )
         ),
         needs="" if rows else NEEDS,
@@ -73,7 +79,23 @@ def _row(group: Group, first: Group) -> Row:
     row: Row = {"group": place_of(group), "variant": titled(group)}
     common: list[Hashable] = [question for question in group.runs if question in first.runs]
     for key in MEASURES:
-        row |= mean(key, [float(getattr(run.cost, key)) for run in group.runs.values()])
-        mine, theirs = (sum(getattr(runs[q].cost, key) for q in common) for runs in (group.runs, first.runs))
+        row |= mean(key, [float(getattr(run.cost, key)) for run in group.runs.values() if _counts(run, key)])
+        both = [q for q in common if _counts(group.runs[q], key) and _counts(first.runs[q], key)]
+        mine, theirs = (sum(getattr(runs[q].cost, key) for q in both) for runs in (group.runs, first.runs))
         row[f"{key}_ratio"] = mine / theirs if theirs else None
     return {**row, "common": len(common), "n": len(group.runs)}
+
+
+def _counts(run: RunResult, key: str) -> bool:
+    return key not in SHORTENED or run.cost.own_work
+
+
+def _shortened(made: Sequence[Group]) -> str:
+    runs = [run for group in made for run in group.runs.values()]
+    number = sum(not run.cost.own_work for run in runs)
+    return (
+        f"Computed tokens and time are without {number} of {len(runs)} runs, which the program answered in part from "
+        "what it remembered of earlier ones."
+        if number
+        else ""
+    )

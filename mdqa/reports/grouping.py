@@ -113,6 +113,11 @@ def left_out(given: int, used: int, why: str) -> str:
     return f"{given - used} of {given} runs are left out: {why}." if used < given else ""
 
 
+def own_work(run: RunResult) -> float:
+    """For ``prefer`` of :func:`groups`: 1 for a run whose time and computed tokens are its method's own, else 0."""
+    return float(run.cost.own_work)
+
+
 def _counting(run: RunResult, ignore: Collection[str], only: Collection[str] | None) -> dict[str, Any]:
     return {name: value for name, value in run.config.items() if name not in ignore and (only is None or name in only)}
 

@@ -59,6 +59,12 @@ def own_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return tuple(stage for stage in stages if stage.branch != ASIDE)
 
 
+def reached(result: RunResult) -> set[str]:
+    """Ids of the documents that the answer was written from: what the last stage on the run's own way kept."""
+    with_documents = [stage for stage in own_stages(result.stages) if stage.documents]
+    return set(with_documents[-1].kept) if with_documents else set()
+
+
 def own_stage(result: RunResult, name: str) -> Stage | None:
     """The first of them that has this name; None without one."""
     return next((stage for stage in own_stages(result.stages) if stage.name == name), None)

@@ -203,11 +203,17 @@ def _measured(counts: np.ndarray, rows: np.ndarray, of_sums: Sums, resamples: in
         return Coefficient(None, None, None, *about, "one_category", note)
     draws = np.concatenate([of_sums(weights @ rows) for weights in drawn(len(rows), resamples, seed)])
     ends = percentiles(draws)
-    missing = float(np.isnan(draws).mean())
-    words = f"{missing:.0%} of the draws have one category only and are left out of the interval."
-    note = words if missing >= 0.01 else ""
     low, high = ends if ends is not None else (None, None)
-    return Coefficient(float(value), low, high, *about, "ok", note)
+    return Coefficient(float(value), low, high, *about, "ok", _left_out(int(np.isnan(draws).sum()), len(draws)))
+
+
+def _left_out(missing: int, draws: int) -> str:
+    """How many draws have no value, so that the interval stands on the others; empty if all have one."""
+    if not missing:
+        return ""
+    share = f"{missing / draws:.0%} of the" if missing >= 0.01 * draws else f"{missing:,} of {draws:,}"
+    verbs = "has one category only and is" if missing == 1 else "have one category only and are"
+    return f"{share} draws {verbs} left out of the interval."
 
 
 def _ratio(sums: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from mdqa.errors import InputError
 from mdqa.interventions import SwitchOff, apply
 from mdqa.records import Document, Question, RunResult, Stage
 from mdqa.scoring.answers import f1_empty_equal, normalize
-from mdqa.scoring.losses import deciding_signal, own_stage, own_stages
+from mdqa.scoring.losses import deciding_signal, own_stage, own_stages, reached
 from mdqa.studies.base import Mass, Outcome, Tally, Variant, attention_mass, outcome, tally
 
 FEWEST = 3
@@ -164,7 +164,7 @@ def _row(
     effects = {"answer": 1.0 - f1_empty_equal(after.answer, [before.answer])}
     if before.f1 is not None and after.f1 is not None:
         effects["f1"] = before.f1 - after.f1
-    kept, now = (_reached(one) - {document.id} for one in (base, run))
+    kept, now = (reached(one) - {document.id} for one in (base, run))
     return Row(
         document=document,
         number=number,
@@ -184,12 +184,6 @@ def _row(
 
 def _minus(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else after - before
-
-
-def _reached(run: RunResult) -> set[str]:
-    """The documents that the last stage on the way to the answer kept."""
-    stages = [stage for stage in own_stages(run.stages) if stage.documents]
-    return set(stages[-1].kept) if stages else set()
 
 
 def _in_order(question: Question, ids: set[str]) -> tuple[str, ...]:

@@ -62,8 +62,11 @@ class Point:
     attention: float | None = None
 
     def value(self, measure: str) -> float | None:
-        """One of :data:`MEASURES`; None where it is not known."""
-        if self.outcome.state != "ok":
+        """One of :data:`MEASURES`; None where it is not known.
+
+        Time and computed tokens of a run that memory of earlier ones shortened say nothing about the position.
+        """
+        if self.outcome.state != "ok" or (measure in ("computed", "seconds") and not self.outcome.cost.own_work):
             return None
         match measure:
             case "sub_em":

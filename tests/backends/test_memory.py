@@ -50,6 +50,8 @@ def test_replies_are_the_same_in_smaller_batches() -> None:
         on_text=lambda i, text: shown.__setitem__(i, shown.get(i, "") + text),
     )
     assert backend._engine.pass_budget < before  # it happened
+    assert "did not hold everything at once" in backend.take_notices()[0]
+    assert backend.take_notices() == []
     assert [reply.text for reply in found] == [r.text for r in small_device(LARGE).generate(requests, cancel=cancel)]
     assert sorted(done) == list(range(6))
     assert [shown.get(i, "") for i in range(6)] == [reply.text for reply in found]

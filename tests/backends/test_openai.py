@@ -169,8 +169,14 @@ def test_a_prompt_that_is_too_long_is_not_sent(vllm: Server) -> None:
 
 def test_everything_is_on_its_way_at_once(server: Server) -> None:
     server.gate = threading.Event()
-    opened = threading.Timer(0.5, server.gate.set)
-    opened.start()
+
+    def open_gate() -> None:
+        end = time.monotonic() + 30
+        while server.most_at_once < 8 and time.monotonic() < end:
+            time.sleep(0.02)
+        server.gate.set()
+
+    threading.Thread(target=open_gate).start()
     texts: dict[int, str] = {}
     replies = ask(
         backend(server),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mdqa.backends.base import Backend, GenerationRequest, InspectableBackend, ScoringBackend, Steering
+from mdqa.backends.pass_memory import Beginning, Pass, PassMemory, Wanted
 from mdqa.backends.remembering import RememberingBackend, remembering
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.cancellation import CancelToken
@@ -82,7 +83,12 @@ def test_the_same_pass_computes_nothing_and_says_so() -> None:
     again = attend(backend, prompt(), stage="fine", title="Fine", keep_prefix=True)
     assert first.cost.prefill_tokens_computed == first.cost.prompt_tokens
     assert again.cost.model_copy(update={"seconds": 0.0}) == first.cost.model_copy(
-        update={"seconds": 0.0, "cached_tokens": first.cost.prompt_tokens, "prefill_tokens_computed": 0}
+        update={
+            "seconds": 0.0,
+            "cached_tokens": first.cost.prompt_tokens,
+            "prefill_tokens_computed": 0,
+            "remembered_calls": 1,
+        }
     )
     assert (again.map.stage, again.map.title) == ("fine", "Fine")
     assert again.prefix is first.prefix is not None
@@ -154,6 +160,43 @@ def test_memory_stays_within_its_limit_and_old_passes_go_first() -> None:
     assert attend(backend, kept[0], keep_prefix=True).prefix is None
     assert attend(backend, kept[3], keep_prefix=True).prefix is not None
     assert write(backend, kept[3]).cost.cached_tokens > write(backend, kept[0]).cost.cached_tokens
+
+
+class Keys:
+    """Keys and values of a size, which count how often somebody asks for it."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.asked = size, 0
+
+    def storages(self) -> dict[int, int]:
+        self.asked += 1
+        return {id(self): self.size}
+
+
+def test_many_old_maps_are_not_gone_through_again_and_again() -> None:
+    memory, mass = PassMemory(100_000), np.zeros((1, 1, 5), dtype=np.float32)
+    keys = [Keys(40_000) for _ in range(60)]
+    for number, own in enumerate(keys):
+        asked = prompt(f"Where is town number {number}?")
+        found = AttentionMap("s", "t", asked.document_ids, mass.copy())
+        memory.add(Pass(Wanted(asked, "question", "sum", 1, ()), found, (), 9, Beginning(asked, "", 1, own)))
+        assert memory.bytes <= 100_000
+    assert max(own.asked for own in keys) < 30
+    wanted = [Wanted(prompt(f"Where is town number {number}?"), "question", "sum", 1, ()) for number in (30, 59)]
+    old, new = (memory.find(one) for one in wanted)
+    assert old is not None and old.beginning is None, "maps outlive keys and values"
+    assert new is not None and new.beginning is not None
+
+
+def test_a_call_that_was_shortened_says_so_and_one_that_the_method_shortened_does_not() -> None:
+    backend = RememberingBackend(tiny_backend())
+    first = attend(backend, prompt(), keep_prefix=True)
+    assert first.cost.own_work
+    handed = write(backend, prompt(), prefix=first.prefix)
+    assert handed.cost.cached_tokens > 0 and handed.cost.own_work
+    for later in (attend(backend, prompt("Which river?")), write(backend, prompt("Which hill?"))):
+        assert later.cost.cached_tokens > 0 and later.cost.remembered_calls == 1
+    assert write(backend, prompt(texts=("Another one altogether.",))).cost.own_work
 
 
 def test_use_keeps_a_pass_alive() -> None:

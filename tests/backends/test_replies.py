@@ -59,7 +59,9 @@ def test_an_equal_request_is_written_once_and_its_cost_says_so() -> None:
         prompt_tokens=first.cost.prompt_tokens,
         completion_tokens=first.cost.completion_tokens,
         cached_tokens=first.cost.prompt_tokens,
+        remembered_calls=1,
     )
+    assert first.cost.own_work and not again.cost.own_work and not (first.cost + again.cost).own_work
     assert (said, done) == ([(0, first.text)], [0])
     assert first.cost.prefill_tokens_computed == first.cost.prompt_tokens > first.cost.cached_tokens
 

@@ -24,6 +24,7 @@ def test_the_misleading_document_is_found_switched_off_and_the_case_sent_to_a_qu
     first = steps.run(page, PATIENCE)
     answer = page.get_by_test_id("answer").inner_text()
     expect(page.locator(".mdqa-result")).to_contain_text("Not correct")
+    expect(page.get_by_test_id("diagnosis")).to_contain_text("stands in 1. Lindqvist Museum")
 
     # From here on the keyboard alone: the document whose text has the wrong answer is marked; it is switched off.
     what_if = page.locator("#mdqa-whatif")

@@ -130,6 +130,8 @@ def test_a_model_without_a_profile_leaves_an_older_output_alone(
         (["madara", "--output", "-", "--set", "treatment"], "write it as key=value"),
         (["cafe", "--output", "-", "--model", "scripted"], "scripted"),
         (["attention", "--output", "-", "--input", "missing.jsonl"], "missing.jsonl"),
+        (["annotate", "--output", "-", "--model", "builtin"], "--model has no meaning for annotate"),
+        (["annotate", "--output", "-", "--lengths", "600"], "--lengths has no meaning for annotate"),
     ],
 )
 def test_bad_arguments(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,6 +156,12 @@ def test_fixed_options_are_not_set(name: str, model: Path, capsys: pytest.Captur
     more = ("--profile", model / "cafe.json", "--lengths", "600", "--set", "k=3", "--quiet")
     assert bench(name, model, Path("-"), *more) == 2
     assert f"bench {name} measures with fixed options; leave out --set k" in capsys.readouterr().err
+
+
+def test_annotate_loads_no_model(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("MDQA_MODEL", "no/such/model")
+    assert main(["bench", "annotate", "--output", "-", "--set", "kill=maybe", "--quiet"]) == 2
+    assert "kill='maybe' is not no, yes or both" in capsys.readouterr().err
 
 
 @pytest.mark.slow

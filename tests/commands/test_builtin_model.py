@@ -29,7 +29,15 @@ FIELDS = {
     "seed",
     "model",
 }
-COST = {"llm_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "prefill_tokens_computed", "seconds"}
+COST = {
+    "llm_calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "cached_tokens",
+    "prefill_tokens_computed",
+    "seconds",
+    "remembered_calls",
+}
 MEMORY_LIMIT = 2.5e9  # bytes, for twenty documents
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mdqa.__main__ import main
-from mdqa.benchmarks.base import read_questions
+from mdqa.benchmarks.base import in_split, read_questions
+from mdqa.calibration import read_profile
 from storage.label_files import snapshot
 from storage.store import Store
 from tests.reports.builders import question, run
@@ -52,6 +53,27 @@ def test_evidence_is_a_file_of_questions(database: Path, tmp_path: Path, capsys:
     assert export(database, "evidence", tmp_path / "e.jsonl") == 0
     assert "8 questions with evidence (0 more without a majority)" in capsys.readouterr().err
     assert {question.gold_ids for question in read_questions(tmp_path / "e.jsonl")} == {("d1",)}
+
+
+def test_heads_are_found_by_what_people_marked(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MDQA_CACHE", str(tmp_path / "cache"))
+    about = ("--method", "cafe", "--model", "scripted", "--db", str(database), "--quiet")
+
+    def calibrate(name: str, *more: str) -> int:
+        return main(["calibrate", *about, "--name", name, "--output", str(tmp_path / f"{name}.json"), *more])
+
+    assert calibrate("old", "--queue", QUEUE, "--split", "held-out", "--report", "0") == 0
+    assert calibrate("new", "--queue", QUEUE, "--before", str(tmp_path / "old.json")) == 0
+    profile = read_profile(tmp_path / "new.json")
+    assert profile.data == f"evidence marked in {QUEUE!r} (calibration)"
+    assert profile.n == len(list(in_split([question(f"q{n}") for n in range(1, 9)], "calibration")))
+    assert "before: old" in capsys.readouterr().err  # both on the other half
+    assert calibrate("x") == 2 and calibrate("x", "--queue", QUEUE, "--input", "x.jsonl") == 2
+    assert "either --input FILE or --queue NAME" in capsys.readouterr().err
+    assert calibrate("x", "--queue", "nowhere") == 2
+    assert "choose a queue" in capsys.readouterr().err
 
 
 def test_a_data_set_is_a_folder(database: Path, tmp_path: Path) -> None:

@@ -169,6 +169,19 @@ def test_failures_are_counted_and_left_out() -> None:
     assert "1 questions without accepted answers" in text
 
 
+def test_runs_that_memory_shortened_count_for_answers_and_for_no_time() -> None:
+    first, second = runs(1, PLAIN), runs(2, PLAIN)
+    second[3] = second[3].model_copy(update={"cost": Cost(llm_calls=1, prompt_tokens=90, remembered_calls=1)})
+    found = compare(one=first, two=second)
+    row = found["entries"][1]
+    assert (row["n"], row["remembered"], row["em"]["n"]) == (20, 1, 20)
+    assert [row["cost"][name]["n"] for name in ("llm_calls", "prompt_tokens", "seconds")] == [20, 20, 19]
+    assert row["cost_ratio"]["seconds"]["n"] == 19
+    assert row["median_seconds"] > 0 and "two: 1 runs were shortened" in to_markdown(found)
+    alone = compare(one=first, two=second[3:4])["entries"][1]
+    assert (alone["cost"]["seconds"], alone["cost_ratio"]["seconds"], alone["median_seconds"]) == (None, None, None)
+
+
 def test_where_nothing_can_be_said_nothing_is_said() -> None:
     failed = [r.model_copy(update={"status": "failed", "answer": "", "stages": ()}) for r in runs(1, PLAIN)]
     found = compare(one=runs(1, PLAIN), two=failed, three=runs(3, [question(99)]))

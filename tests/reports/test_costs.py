@@ -47,3 +47,23 @@ def test_models_have_a_measure_each_and_nothing_shared_gives_no_ratio() -> None:
     ]
     rows = report(runs).rows
     assert [(row["group"], row["seconds_ratio"]) for row in rows] == [("m1", 1.0), ("m2", 1.0), ("m2", None)]
+
+
+def test_runs_that_memory_shortened_say_nothing_of_time_and_computed_tokens() -> None:
+    short = Cost(llm_calls=1, prompt_tokens=300, cached_tokens=300, seconds=0.01, remembered_calls=1)
+    runs = [
+        run(A, "direct", cost=cost(1, 300, 2.0, computed=300)),
+        run(A, "direct", cost=short, id="again", created="2026-12-01T10:00:00+00:00"),
+        run(B, "direct", cost=short),
+        run(A, "duquad", cost=cost(20, 900, 8.0, computed=600)),
+        run(B, "duquad", cost=cost(20, 900, 6.0, computed=600)),
+    ]
+    made = report(runs)
+    direct, duquad = made.rows
+    assert (direct["seconds"], direct["prefill_tokens_computed"], direct["prompt_tokens"]) == (2.0, 300.0, 300.0)
+    assert (duquad["seconds_ratio"], duquad["prefill_tokens_computed_ratio"]) == (4.0, 2.0)
+    assert (duquad["common"], duquad["prompt_tokens_ratio"]) == (2, 3.0)
+    assert "without 1 of 4 runs" in made.note
+    assert "remembered" not in report(runs[:1]).note
+    [alone] = report([run(B, "direct", cost=short)]).rows
+    assert (alone["seconds"], alone["seconds_ratio"], alone["llm_calls"]) == (None, None, 1.0)

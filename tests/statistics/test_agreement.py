@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from mdqa.statistics.agreement import (
     percent_agreement,
     table_of,
 )
+from mdqa.statistics.clustered import drawn
 
 ALL = (percent_agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha)
 _ = MISSING
@@ -167,6 +171,17 @@ def test_draws_without_a_value_are_counted() -> None:
     )
 
 
+def test_a_single_draw_without_a_value_is_said_too() -> None:
+    """A draw of 20 has none of the five rarer items in 3 of 1,000 cases."""
+    few = np.array([[0, 0]] * 15 + [[1, 1]] * 5)
+    found = krippendorff_alpha(few, resamples=2000)
+    without = sum(
+        int((weights[:, :15].sum(axis=1) * weights[:, 15:].sum(axis=1) == 0).sum()) for weights in drawn(20, 2000, 0)
+    )
+    assert 1 < without < 20
+    assert found.note == f"{without} of 2,000 draws have one category only and are left out of the interval."
+
+
 def test_the_interval_is_that_of_the_mean_where_the_coefficient_is_one() -> None:
     """Percent agreement of two raters is a mean over items: its variance is p (1 - p) / n."""
     agree = np.arange(400) % 5 != 0
@@ -237,3 +252,93 @@ def test_for_two_raters_the_coefficients_are_close_with_many_items() -> None:
     assert pi is not None
     assert alpha == pytest.approx(1 - (1 - pi) * (2 * len(table) - 1) / (2 * len(table)))
     assert quick(cohen_kappa, table) == pytest.approx(pi, abs=0.01)
+
+
+def by_pairs(table: np.ndarray) -> float | None:
+    """Percent agreement, pair by pair."""
+    pairs = [a == b for row in ratings_of(table) for a, b in combinations(row, 2)]
+    return float(Fraction(sum(pairs), len(pairs))) if pairs else None
+
+
+def by_cohen(table: np.ndarray) -> float | None:
+    """Cohen (1960): p_o and p_e from the two raters' own shares, over the items that both rated."""
+    both = [(int(a), int(b)) for a, b in table if MISSING not in (a, b)]
+    if not both:
+        return None
+    n = len(both)
+    observed = Fraction(sum(a == b for a, b in both), n)
+    chance = sum(
+        Fraction(sum(a == c for a, _ in both), n) * Fraction(sum(b == c for _, b in both), n) for c in range(5)
+    )
+    return None if chance == 1 else float((observed - chance) / (1 - chance))
+
+
+def by_fleiss(table: np.ndarray) -> float | None:
+    """Fleiss (1971): mean of P_i, and P_e of the pooled shares, over items with the most frequent number of ratings."""
+    rated = [row for row in ratings_of(table) if len(row) > 1]
+    if not rated:
+        return None
+    sizes = Counter(map(len, rated))
+    n = max(sizes, key=lambda size: (sizes[size], size))
+    used = [row for row in rated if len(row) == n]
+    observed = sum(Fraction(sum(a == b for a, b in permutations(row, 2)), n * (n - 1)) for row in used) / len(used)
+    pooled = Counter(label for row in used for label in row)
+    chance = sum(Fraction(number, n * len(used)) ** 2 for number in pooled.values())
+    return None if chance == 1 else float((observed - chance) / (1 - chance))
+
+
+def by_krippendorff(table: np.ndarray) -> float | None:
+    """Krippendorff (2011): the coincidence matrix of ordered pairs, each weighed by 1 / (m_u - 1); 1 - D_o / D_e."""
+    matrix: Counter[tuple[int, int]] = Counter()
+    for row in ratings_of(table):
+        for pair in permutations(row, 2):
+            matrix[pair] += Fraction(1, len(row) - 1)  # type: ignore[assignment]
+    of: Counter[int] = Counter()
+    for (a, _), weight in matrix.items():
+        of[a] += weight
+    n = sum(of.values())
+    differing = sum(weight for (a, b), weight in matrix.items() if a != b)
+    by_chance = sum(of[a] * of[b] for a, b in permutations(of, 2))
+    return float(1 - Fraction(n - 1) * differing / by_chance) if by_chance else None
+
+
+def ratings_of(table: np.ndarray) -> list[list[int]]:
+    """The ratings of each item, blanks left out."""
+    return [[int(label) for label in row if label != MISSING] for row in table]
+
+
+BY_DEFINITION = (
+    (percent_agreement, by_pairs),
+    (cohen_kappa, by_cohen),
+    (fleiss_kappa, by_fleiss),
+    (krippendorff_alpha, by_krippendorff),
+)
+
+
+@given(TABLES)
+def test_every_coefficient_is_what_its_definition_says(ratings: list[list[int]]) -> None:
+    table = np.array(ratings)
+    for coefficient, definition in BY_DEFINITION:
+        if coefficient is cohen_kappa and table.shape[1] != 2:
+            continue
+        found, wanted = quick(coefficient, table), definition(table)
+        assert (found is None) == (wanted is None), (coefficient.__name__, found, wanted)
+        assert found is None or found == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize(("coefficient", "definition"), BY_DEFINITION, ids=lambda function: function.__name__)
+def test_the_bootstrap_draws_items_whole(
+    coefficient: Callable[..., Coefficient], definition: Callable[[np.ndarray], float | None]
+) -> None:
+    """The interval is that of the coefficient by its definition, on tables of items drawn with replacement."""
+    table = np.array([(0, 0), (0, 1), (1, 1), (0, 0), (2, 2), (1, 0), (0, 0), (0, _), (_, 1)])
+    paired = table[(table != MISSING).all(axis=1)]
+    found = coefficient(table, resamples=300, seed=7)
+    draws = [
+        definition(np.repeat(paired, weights.astype(int), axis=0))
+        for block in drawn(len(paired), 300, 7)
+        for weights in block
+    ]
+    known = [value for value in draws if value is not None]
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(known, (0.025, 0.975))))
+    assert bool(found.note) == (len(known) < len(draws))

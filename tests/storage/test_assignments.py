@@ -108,6 +108,27 @@ def test_practice_items_come_first_and_do_not_count(store: Store) -> None:
     assert (own.labelled, own.left, own.practised, own.practice) == (1, 0, 2, 2)
 
 
+def test_what_was_practice_once_never_counts(store: Store) -> None:
+    """Who was told what is expected cannot take that back and say it for others to count."""
+    [item] = filled(store, 1, overlap=1, practice_items=[PracticeItem("r1", "second")])
+    label(store, "ada", "first")
+    store.queue_settings.change(QUEUE, "cas", practice_items=())
+    store.labels.undo(QUEUE, "ada", "u1")
+    assert label(store, "ada", "second").practice
+    assert store.labels.counting(QUEUE) == []
+    assert label(store, "ben", "first").item == item
+    assert [r.annotator for r in store.labels.counting(QUEUE)] == ["ben"]
+
+
+def test_labels_beyond_the_overlap_are_no_progress(store: Store) -> None:
+    filled(store, 2, overlap=2)
+    for person in ("ada", "ben"):
+        label(store, person)
+    store.queue_settings.change(QUEUE, "ada", overlap=1)
+    found = store.assignments.progress(QUEUE)
+    assert (found.labels, found.wanted, found.complete) == (1, 2, 1)
+
+
 def test_the_order_of_the_candidates_is_drawn_once_and_balanced(store: Store, tmp_path: Path) -> None:
     items = filled(store, 16, overlap=5)
     drawn = {}
@@ -202,6 +223,7 @@ def test_settings_are_versions(store: Store) -> None:
         ({"order": "alphabetical"}, "no order 'alphabetical'"),
         ({"labels": ("first", "third")}, "no label 'third'"),
         ({"labels": ("first",)}, "two different labels"),
+        ({"labels": ("neither", "second")}, "first and second go together"),
         ({"guidelines": "x" * 20_001}, "20,001 characters"),
         ({"practice_items": (PracticeItem("r9", "first"),)}, "'r9' is not in the queue"),
         ({"practice_items": (PracticeItem("r1", "third"),)}, "'third'"),

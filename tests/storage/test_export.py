@@ -103,12 +103,6 @@ def test_snapshot_during_a_write(filled: Store, tmp_path: Path) -> None:
     assert export(filled, tmp_path / "copy.db", format="sqlite") == 2
 
 
-def test_what_comes_later_is_refused(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no agreement in this version of mdqa yet"):
-        export(store, tmp_path / "x", what="agreement")
-    assert not (tmp_path / "x").exists()
-
-
 def test_wrong_arguments(filled: Store, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nothing called 'cats' to export; there is: runs, annotations"):
         export(filled, tmp_path / "x", what="cats")

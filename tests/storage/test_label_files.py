@@ -175,6 +175,42 @@ def test_errors_name_line_and_field_and_leave_nothing(
     assert empty.labels.log() == []
 
 
+UNREADABLE = (
+    (change("labels", evidence="d1"), r"line \d+, evidence: expected a JSON list of texts"),
+    (change("labels", action="drop"), r"line \d+, action: expected one of label, undo"),
+    (change("labels", label="third"), r"line \d+, label: expected empty or one of first"),
+    (change("labels", annotator=" "), r"line \d+, annotator: expected a name"),
+    (change("labels", note="\ud800"), r"line \d+, note: expected a text without NUL"),
+    (change("labels", seconds=float("nan")), r"line \d+, seconds: expected a finite"),
+    (change("labels", seconds=-1.0), r"line \d+, seconds: expected a time"),
+    (change("labels", id=2**63 - 1), r"line \d+, id: expected a number up to"),
+    (change("labels", id=10**30), r"line \d+, id: expected a number up to"),
+    (change("labels", id=-1), r"line \d+, id: expected a number up to"),
+    (change("labels", run="r9"), r"line \d+, run: item \d+ has another one"),
+    (change("labels", created="2026-11-30"), r"line \d+, created: expected a time with"),
+    (change("queue_settings", labels="[1]"), r"line \d+, labels: expected a JSON list"),
+    (change("queue_settings", practice_items="[7]"), r"practice_items: expected a JSON"),
+    (change("queue_settings", item_order="up"), r"item_order: expected one of"),
+    (change("queue_settings", overlap=0), r"overlap: expected between 1 and 20"),
+    (change("assignments", state="x"), r"line \d+, state: expected one of open"),
+    (change("assignments", given="now", entry=1), r"line \d+, given: expected a time with its zone"),
+    (change("assignments", entry=1), r"line \d+, entry: is about another item"),
+    (change("queue_log", present=2), r"line \d+, present: expected 0 or 1"),
+    (change("annotations", value="[]"), r"line \d+, value: expected true, false"),
+)
+"""Damage after which a row could not be read again, or would count for another item or stop all further rows."""
+
+
+def test_what_could_not_be_read_again_is_not_imported(exported: tuple[str, ...], empty: Store) -> None:
+    deep = json.loads("[" * 600 + "]" * 600)
+    run = next(row for row in map(json.loads, exported) if row["line"] == "run")["result"]
+    nested = (change("run", result=run | {"id": "deep", "config": {"x": deep}}), r"result: is nested too deeply")
+    for damage, words in (*UNREADABLE, nested):
+        with pytest.raises(InputError, match=words):
+            import_lines(empty, damage(list(exported)), name="f")
+    assert empty.queues.queues() == [] and empty.runs.list() == [] and empty.labels.log() == []
+
+
 def test_the_table_is_safe_in_spreadsheets(store: Store) -> None:
     stream = io.StringIO()
     assert write_table(store, stream, NAME) == 10
@@ -185,3 +221,46 @@ def test_the_table_is_safe_in_spreadsheets(store: Store) -> None:
     assert rows[0]["evidence"] == '["d1"]'
     assert {row["question"] for row in rows} == {"Who found radium?"}
     assert [row["action"] for row in rows].count("adjudicate") == 1
+
+
+def test_the_log_keeps_the_items_of_deleted_runs_apart(empty: Store, tmp_path: Path) -> None:
+    """Deleted between others and at the end; the id goes to no later item, whose labels would not be its own."""
+    with Store.open(tmp_path / "one.db") as store:
+        for i in range(4):
+            store.runs.begin(header(f"r{i}"))
+            store.runs.finish(complete(f"r{i}"))
+            store.queues.send(f"r{i}", NAME, "chief")
+        for label in ("first", "second", "both", "neither"):
+            form = store.assignments.next_item(NAME, "ann")
+            assert form is not None
+            store.labels.answer(form.token, "ann", label)
+        for gone in ("r1", "r3"):
+            store.runs.delete(gone, labels=True)
+        lines, before = lines_of(store), snapshot(store)
+        said = [(entry.run, entry.label) for entry in store.labels.counting(NAME)]
+    import_lines(empty, lines)
+    assert snapshot(empty) == before
+    with Store.open(tmp_path / "three.db") as other:  # where ids are taken
+        other.runs.begin(header("other"))
+        other.runs.finish(complete("other"))
+        for name in ("A", "B", "C"):
+            other.queues.send("other", name, "chief")
+        import_lines(other, lines)
+        for opened in (empty, other):
+            opened.runs.begin(header("new"))
+            opened.runs.finish(complete("new"))
+            opened.queues.send("new", NAME, "chief")
+            assert [(entry.run, entry.label) for entry in opened.labels.counting(NAME)] == said
+            log = opened.labels.log(NAME)
+            assert [entry.run for entry in log] == ["r0", "r1", "r2", "r3"]
+            assert len({entry.item for entry in log} | {item.id for item in opened.queues.items(NAME)}) == 5
+
+
+def test_the_order_of_the_lines_does_not_change_the_log(store: Store, empty: Store) -> None:
+    """Rows that get other ids get them in the order of the log."""
+    empty.queues.make("Mine")  # takes the first id
+    kinds = ["header", "run", *snapshot(store)]
+    rows = sorted(map(json.loads, lines_of(store)), key=lambda row: (kinds.index(row["line"]), -row.get("id", 0)))
+    import_lines(empty, map(json.dumps, rows))
+    assert [entry.token for entry in empty.labels.log(NAME)] == [entry.token for entry in store.labels.log(NAME)]
+    assert empty.queue_settings.versions(NAME) == store.queue_settings.versions(NAME)

@@ -112,6 +112,24 @@ def test_twice_is_once(store: Store) -> None:
     assert len(store.labels.log(QUEUE)) == 3
 
 
+def test_another_queue_gets_them_too(store: Store) -> None:
+    _, labels = load(LABEL_STUDIO, WORDS)
+    import_foreign(store, labels, QUEUE, "chief")
+    assert import_foreign(store, labels, "another", "chief") == (3, 0)
+    assert import_foreign(store, labels, "ANOTHER", "chief") == (0, 3)  # the same queue
+    assert [entry.label for entry in store.labels.counting("another")] == [
+        entry.label for entry in store.labels.counting(QUEUE)
+    ]
+
+
+def test_numbers_and_times_beyond_all_bounds_count_as_none(store: Store) -> None:
+    odd = {"lead_time": 10**400, "created_at": "0001-01-01T00:00:00+05:00"}
+    _, labels = load([task(annotation(choices("who", "first"), **odd), run="r1")], Fields("who"))
+    import_foreign(store, labels, QUEUE, "chief")
+    [entry] = store.labels.counting(QUEUE)
+    assert entry.seconds == 0 and entry.created > "2026"
+
+
 def test_argilla(store: Store) -> None:
     kind, labels = load(ARGILLA, Fields("who", "evidence"))
     assert (kind, import_foreign(store, labels, QUEUE, "chief")) == ("argilla", (3, 0))

@@ -9,7 +9,7 @@ import pytest
 
 from mdqa.errors import StorageError
 from storage.assignments import UnknownForm
-from storage.labels import Refused
+from storage.labels import Refused, SavedOtherwise
 from storage.store import Store
 from tests.storage.labelling import QUEUE, filled, label, take
 
@@ -46,6 +46,35 @@ def test_two_saves_of_one_form_are_one_label(store: Store) -> None:
     with pytest.raises(Refused, match="saved already"):
         store.labels.skip(form.token, "ada", "why not")
     assert store.labels.log(QUEUE) == [one]
+
+
+def test_another_note_or_evidence_is_not_said_to_be_saved(store: Store) -> None:
+    """Two tabs with one form: the second one's words must not vanish behind a "saved"."""
+    filled(store, 2)
+    form = take(store, "ada")
+    one = store.labels.answer(form.token, "ada", "first", note=" x ", evidence=["d1", "d0"])
+    assert store.labels.answer(form.token, "ada", "first", note="x", evidence=["d0", "d1"]) == one
+    for more in ({"note": "y", "evidence": ["d0", "d1"]}, {"note": "x", "evidence": ["d0"]}):
+        with pytest.raises(SavedOtherwise):
+            store.labels.answer(form.token, "ada", "first", **more)  # type: ignore[arg-type]
+    second = take(store, "ada")
+    store.labels.skip(second.token, "ada", "too long")
+    with pytest.raises(SavedOtherwise):
+        store.labels.skip(second.token, "ada", "cannot read it")
+    assert [entry.note for entry in store.labels.log(QUEUE)] == ["x", "too long"]
+
+
+def test_a_token_from_outside_takes_no_other_ones_place(store: Store) -> None:
+    filled(store, 1)
+    form = take(store, "ada")
+    for token in (form.token, "import-4711", "x" * 101):
+        with pytest.raises(Refused):
+            store.labels.flag(form.token, "ada", "odd", token)
+    assert store.labels.answer(form.token, "ada", "first").id == 1
+    for token in (form.token, "import-4711", "x" * 101):
+        with pytest.raises(Refused):
+            store.labels.undo(QUEUE, "ada", token)
+    assert len(store.labels.log(QUEUE)) == 1
 
 
 def test_a_form_belongs_to_one_person(store: Store) -> None:

@@ -40,6 +40,17 @@ def test_questions_of_several_methods_come_first_then_the_newest(store: Store) -
     assert [one.name for one in store.questions.asked(limit=1, offset=1)] == ["q3"]
 
 
+def test_runs_that_a_study_had_carried_out_are_no_questions_of_their_own(store: Store) -> None:
+    store_run(store, "base", 1, method="cafe", created=at(1))
+    study = store.studies.begin("position_sweep", "base", "anna", {"document": ""})
+    for hour, (run_id, item, method) in enumerate((("m", 2, "cafe"), ("n", 2, "direct"), ("o", 1, "direct")), 2):
+        store_run(store, run_id, item, method=method, created=at(hour))
+        store.studies.add(study.id, run_id, f"{method}@{item}")
+    assert [(one.name, one.methods, one.runs) for one in store.questions.asked()] == [("q1", ("cafe",), 1)]
+    assert store.questions.count() == store.questions.count("element 1") == 1
+    assert store.questions.count("element 2") == 0
+
+
 def test_search_takes_words_as_they_are(store: Store) -> None:
     store_run(store, "a", question=question("p", "Is 100% of it_ radium?"))
     store_run(store, "b", question=question("q", "Is 1000 of it, radium?"))

@@ -258,3 +258,18 @@ def test_delete_takes_along_what_only_this_run_used(store: Store) -> None:
         "runs": 1, "questions": 1, "documents": 2, "question_documents": 2, "events": 0, "attention_maps": 0,
     }  # fmt: skip
     assert store.runs.get("r2").question == question("q2", documents=2)
+
+
+def test_many_runs_are_read_as_one_by_one_and_share_their_documents(store: Store) -> None:
+    base = question("q", "Who?")
+    for number in range(3):
+        documents = tuple(d for place, d in enumerate(base.documents) if place != number)
+        marked = documents[0].model_copy(update={"gold": None})
+        item = base.with_documents((marked, *documents[1:]) if number == 2 else documents)
+        store.runs.begin(complete(f"r{number}", question=item, error=None).model_copy(update={"status": "running"}))
+    store.runs.finish(complete("r1", question=store.runs.get("r1").question, error=None))
+    found = store.runs.get_all(["r2", "gone", "r0", "r1"])
+    assert list(found) == ["r2", "r0", "r1"]
+    assert all(found[run_id] == store.runs.get(run_id) for run_id in found)
+    assert found["r0"].question.documents[-1] is found["r1"].question.documents[-1]
+    assert found["r2"].question.documents[0].gold is None

@@ -8,7 +8,9 @@ from mdqa.benchmarks.placing import place
 from mdqa.errors import ConfigError, InputError
 from mdqa.interventions import done_to
 from mdqa.records import AttentionSummary, Cost, Question, RunResult
+from mdqa.studies.base import Outcome
 from mdqa.studies.position_sweep import (
+    Point,
     at_position,
     every_position,
     few_positions,
@@ -148,3 +150,9 @@ def test_what_nobody_measured_is_no_measure() -> None:
     found = position_sweep(item, ["direct"], (1,), {"direct@1": bare}, "d2")
     assert found.measures() == ["computed", "seconds"]
     assert item.document_ids == IDS
+
+
+def test_what_memory_shortened_says_nothing_of_the_position() -> None:
+    short = Outcome("ok", "r", "Danube", cost=Cost(prefill_tokens_computed=3, seconds=0.1, remembered_calls=1))
+    point = Point("direct", 1, short, attention=0.2)
+    assert (point.value("computed"), point.value("seconds"), point.value("attention")) == (None, None, 0.2)

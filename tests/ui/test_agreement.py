@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 import zipfile
@@ -119,6 +120,13 @@ def test_every_file(filled: Context, tmp_path: Path, name: str) -> None:
             assert snapshot(other) == snapshot(filled.store)
     if name == "labels.csv":
         assert path.read_bytes().count(b"\r\n") == 17
+    if name == "agreement.csv":
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = {(row["one"], row["two"], row["coefficient"]): row for row in csv.DictReader(stream)}
+        cohen = rows["ann", "bob", "cohen"]
+        assert (cohen["queue"], cohen["kind"], cohen["items"]) == (QUEUE, "person-person", "8")
+        assert float(cohen["value"]) == pytest.approx(KAPPA)
+        assert float(rows["ann", "bob", "krippendorff"]["value"]) == pytest.approx(ALPHA)
     if name == "evidence.jsonl":
         questions = list(read_questions(path))
         assert [question.gold_ids for question in questions] == [("d1",)] * 8

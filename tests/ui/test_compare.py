@@ -50,7 +50,7 @@ def test_real_runs_are_found_chosen_and_set_side_by_side(context: Context) -> No
     assert [row.id for row in rows] == [duquad.id, newer.id, older.id, direct.id]
     chosen = first_runs(rows)
     assert chosen == [direct.id, duquad.id, newer.id], "the newest of every method, answering directly first"
-    assert run_label(rows[0]).startswith("DuQUAD ✓ · scripted · 20")
+    assert run_label(rows[0]).startswith("DuQUAD (correct) · scripted · 20")
 
     columns = sides(context, chosen)
     assert [column.label for column in columns] == ["Direct answering (No-Filter)", "DuQUAD", "Retrieve and read"]

@@ -307,7 +307,7 @@ def test_a_long_list_has_pages_and_rare_patterns_are_counted(context: Context) -
     name = f"own:{compared.entries[0].key}:all"
     pages = [listed(context, compared, found, name, page) for page in (0, 1, 9)]
     assert [(one.first, len(one.questions)) for one in pages] == [(0, PAGE), (PAGE, 12), (PAGE, 12)]
-    assert "Further" in listing(pages[0]) and "Before" not in listing(pages[0])
+    assert "Next" in listing(pages[0]) and "Back" not in listing(pages[0])
     assert ("data-page", "0") in assert_harmless(listing(pages[1])).attributes
 
 

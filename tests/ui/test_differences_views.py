@@ -91,9 +91,13 @@ def test_decisions_and_the_route_are_listed() -> None:
 
 def test_the_cost_says_what_was_reused() -> None:
     after = run(cost=Cost(llm_calls=2, prompt_tokens=200, cached_tokens=199, seconds=0.5))
-    calls = (call(0, prompt_tokens=100, cached_tokens=100), call(1, prompt_tokens=100, cached_tokens=99))
+    calls = (
+        call(0, prompt_tokens=100, cached_tokens=100, remembered_calls=1),
+        call(1, prompt_tokens=100, cached_tokens=99, remembered_calls=1),
+        call(2, prompt_tokens=100, cached_tokens=100),  # what another prompt of the same run had computed
+    )
     said = words(panel(run(), after, calls))
-    assert "Cost: 0.00 s → 0.50 s · 99% of the prompt tokens reused · 1 of 2 model calls answered from memory" in said
+    assert "Cost: 0.00 s → 0.50 s · 99% of the prompt tokens reused · 1 of 3 model calls answered from memory" in said
     assert "reused" not in panel(run(), run()) and "from memory" not in panel(run(), after)
 
 

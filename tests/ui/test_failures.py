@@ -19,6 +19,7 @@ from mdqa.errors import InputError
 from mdqa.records import Question, RunResult
 from storage.listing import ORDERS, RunFilter
 from tests.diagnosis.builders import IDS, QUESTION, run, stage, voice, whole
+from tests.ui.disagreeing import disagreeing
 from tests.ui.helpers import SCRIPTED, open_scripted, question
 from tests.ui.test_views import EVIL, OURS, parsed
 from ui.actions import follow, read_config, start_runs
@@ -288,6 +289,15 @@ def test_the_line_under_a_wrong_answer_names_document_rank_and_what_took_its_pla
     other = diagnosis_line(filled.store.runs.get("overruled"))
     assert "global_agent said “Vienna”, which is right." in other
     assert diagnosis_line(filled.store.runs.get("right")) == ""
+
+
+def test_the_line_under_a_wrong_answer_names_the_documents_that_say_it() -> None:
+    said = disagreeing().result.model_copy(update={"answer": "1912"})
+    html = diagnosis_line(said)
+    assert "“1912” stands in " in html and "2. The Ostra bridge" in html and "Switch it off under" in html
+    both = said.model_copy(update={"answer": "opened"})
+    assert "Switch them off under" in diagnosis_line(both) and "4. Public works" not in diagnosis_line(both)
+    assert "stands in" not in diagnosis_line(said.model_copy(update={"answer": "nothing of the kind"}))
 
 
 # --- the tab --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,16 @@ import pytest
 from mdqa.errors import ConfigError
 from mdqa.settings import Settings
 from mdqa.users import User, hashed, write_users
-from ui.launching import blocked_paths, check_address, check_people, launch_options, read_settings
+from ui.launching import (
+    blocked_paths,
+    check_address,
+    check_people,
+    check_storage,
+    file_system,
+    launch_options,
+    placed,
+    read_settings,
+)
 
 
 def test_a_port_in_use_is_named_with_the_way_out() -> None:
@@ -45,6 +54,7 @@ def test_the_folder_of_the_database_is_never_served(tmp_path: Path, monkeypatch:
     beside = replace(settings, database=tmp_path / "mdqa.db")  # uploads lie below the database's folder
     assert str(tmp_path) not in blocked_paths(beside)
     assert {str(tmp_path / f"mdqa.db{end}") for end in ("", "-wal", "-shm")} <= set(blocked_paths(beside))
+    assert str(tmp_path / "bucket") in blocked_paths(replace(settings, snapshots=str(tmp_path / "bucket")))
 
 
 def test_nobody_is_let_in_by_mistake(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -63,3 +73,26 @@ def test_nobody_is_let_in_by_mistake(tmp_path: Path, caplog: pytest.LogCaptureFi
         assert not caplog.text
         check_people(replace(Settings(), host="0.0.0.0"))
     assert "everybody who can reach 0.0.0.0:7860" in caplog.text
+
+
+def test_a_space_whose_home_cannot_be_written_keeps_its_data_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    settings = replace(Settings(), space=True, database=tmp_path / "file" / "mdqa.db", cache=tmp_path / "cache")
+    moved = placed(settings, {})
+    assert moved.database.name == "mdqa.db" and moved.database != settings.database
+    assert moved.cache == settings.cache
+    assert placed(settings, {"MDQA_DATABASE": "named"}) == settings, "what somebody named stays"
+    assert placed(replace(settings, space=False), {}).database == settings.database
+
+
+def test_what_an_owner_should_know_of_the_storage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text("overlay / overlay rw 0 0\nhf /mnt/my\\040bucket fuse.hf rw 0 0\n")
+    assert file_system(Path("/mnt/my bucket/mdqa.db"), mounts) == "fuse.hf"
+    assert file_system(Path("/mnt/mdqa.db"), mounts) == "overlay"
+    assert file_system(Path("/mnt/mdqa.db"), tmp_path / "none") == ""
+    with caplog.at_level(logging.WARNING):
+        check_storage(replace(Settings(), database=tmp_path / "mdqa.db"))
+        assert not caplog.text
+        check_storage(replace(Settings(), database=tmp_path / "mdqa.db", space=True, zero_gpu=True))
+    assert "MDQA_SNAPSHOTS" in caplog.text and "computed on the CPU" in caplog.text

@@ -50,6 +50,16 @@ def test_the_owner_and_the_people_of_the_file(context: Context, tmp_path: Path) 
         visitor(context, gr.Request(username="tom"))
 
 
+def test_a_broken_list_of_people_is_for_the_owner_only(context: Context, tmp_path: Path) -> None:
+    """Its path and entries go to the log, not to whoever is signed in."""
+    context = with_users(context, tmp_path)
+    assert context.settings.users is not None
+    context.settings.users.write_text('{"users": [{"name": "eve"}]}', encoding="utf-8")
+    with pytest.raises(Forbidden, match="cannot be read at the moment") as refused:
+        visitor(context, gr.Request(username="ann"))
+    assert str(tmp_path) not in str(refused.value) and "eve" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("name", "roles", "allowed"),
     [

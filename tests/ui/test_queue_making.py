@@ -15,6 +15,7 @@ from tests.storage.builders import complete, header
 from tests.ui.disagreeing import disagreeing, stored
 from tests.ui.helpers import open_scripted
 from tests.ui.test_annotating import QUEUE, run
+from ui.annotating import save, sheet
 from ui.context import Context
 from ui.faceting import refresh
 from ui.queue_making import (
@@ -66,6 +67,23 @@ def test_runs_without_an_answer_are_left_out(context: Context) -> None:
     with pytest.raises(InputError, match="0 people per item"):
         make_queue(context, "lin", "Half", RunFilter(), overlap=0)
     assert [queue.name for queue in context.store.queues.queues()] == ["All"]  # nothing is half made
+
+
+def test_labels_that_a_queue_does_without(context: Context) -> None:
+    more = {"overlap": 2, "order": "random", "guidelines": ""}
+    found = stored(context.store, disagreeing())
+    made = make_queue(context, "lin", QUEUE, RunFilter(), others=["cannot_tell", "nonsense"], **more)
+    settings = context.store.queue_settings.of(QUEUE)
+    assert (made.added, settings.labels) == (1, ("first", "second", "cannot_tell"))
+    item = sheet(context, QUEUE, "ann").item
+    assert item is not None and item.marks == ("A", "B", "cannot_tell")
+    with pytest.raises(InputError, match="no label 'both' in this queue"):
+        save(context, "ann", item.token, "both")
+    assert change_settings(context, "lin", QUEUE, **more) == settings  # not said: they stay
+    assert change_settings(context, "lin", QUEUE, others=[], **more).labels == ("first", "second")
+    assert set_practice(context, "lin", QUEUE, found, "first", "").labels == ("first", "second")
+    with pytest.raises(InputError, match="which the queue does not offer"):
+        set_practice(context, "lin", QUEUE, found, "neither", "")
 
 
 def test_practice_items(context: Context) -> None:

@@ -226,6 +226,18 @@ def test_a_study_that_the_program_ended_goes_on_after_a_restart(tmp_path: Path) 
         assert done(again, study_id) == 6
 
 
+def test_a_member_that_was_deleted_after_the_end_is_missing_and_comes_again(context: Context) -> None:
+    base = base_run(context, "direct")
+    study_id = start_leave_one_out(context, base.id, "ann")
+    finish(context, study_id)
+    context.store.runs.delete(context.store.studies.members(study_id)[0].run)
+    state = study_state(context, find(context, study_id))
+    assert (state.status, state.done, state.total) == ("interrupted", 5, 6)
+    assert go_on(context, study_id, "ann") == study_id
+    finish(context, study_id)
+    assert done(context, study_id) == 6
+
+
 def test_a_model_that_is_gone_ends_the_study_with_one_failed_run(tmp_path: Path) -> None:
     with closing(open_scripted(tmp_path)) as context:
         base = base_run(context, "direct")

@@ -128,3 +128,14 @@ def test_no_shorthand_with_a_property_is_followed_by_its_longhand() -> None:
     for name in ("border", "background", "margin", "padding"):
         found = re.findall(rf"\{{[^}}]*\b{name}:[^;}}]*var\([^}}]*\b{name}-(?!radius|collapse)[\w-]+:[^}}]*\}}", CSS)
         assert not found, found
+
+
+def test_rules_inside_media_reach_what_they_name() -> None:
+    """Gradio puts the page's content in front of their selectors: the container and the mode stand around that."""
+    plain = re.sub(r"/\*.*?\*/", "", CSS, flags=re.DOTALL)
+    blocks = re.findall(r"@media[^{]*\{((?:[^{}]*\{[^{}]*\})*)\s*\}", plain)
+    assert len(blocks) == plain.count("@media") > 5
+    selectors = [selector for block in blocks for selector in re.findall(r"([^{}]+)\{", block)]
+    assert [
+        one.strip() for one in selectors if re.search(r"\.gradio-container|\.dark|:root|(?<![\w-])body\b", one)
+    ] == []

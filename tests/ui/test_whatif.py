@@ -137,6 +137,20 @@ def test_nothing_changed_starts_nothing(context: Context) -> None:
     assert context.store.runs.count() == 1
 
 
+@pytest.mark.parametrize("status", ["interrupted", "cancelled", "failed"])
+def test_a_run_that_did_not_end_is_repeated_as_it_was(context: Context, status: str) -> None:
+    whole = first_run(context, "direct")
+    broken = whole.model_copy(update={"id": "broken", "status": status, "answer": "", "stages": ()})
+    context.store.runs.begin(broken)
+    context.store.runs.finish(broken)
+    with gr.Blocks():
+        what_if = build_what_if(context, gr.Radio(), gr.State({}))
+    box, _, form, words = what_if.show(load_view(context, "broken"))
+    assert box.visible and "Run again repeats this run" in words and "mdqa-again" in form
+    [again] = finish(context, start(context, broken, wishes(broken)))
+    assert (again.answer, again.config, again.question) == (whole.answer, whole.config, whole.question)
+
+
 def test_the_summary_is_in_words(context: Context) -> None:
     run = first_run(context)
     changed = made(context, run, *IDS[:7], delta="2.6", coarse_filtering=False, order="random")

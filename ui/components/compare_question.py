@@ -37,11 +37,16 @@ watch("value", () => {
 def build_compare_question(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     """Lay out and wire it."""
     with gr.Row(elem_classes="mdqa-filters"):
-        words = gr.Textbox(label="Search questions", max_length=200, elem_id="mdqa-compare-search")
+        words = gr.Textbox(
+            label="Search questions",
+            placeholder="Words of a question, then Enter",
+            max_length=200,
+            elem_id="mdqa-compare-search",
+        )
     questions = gr.HTML(apply_default_css=False, js_on_load=PRESS, elem_id="mdqa-compare-questions")
     with gr.Row(elem_classes="mdqa-pages"):
-        before = gr.Button("← Before", size="sm", interactive=False)
-        further = gr.Button("Further →", size="sm", interactive=False)
+        before = gr.Button("← Back", size="sm", interactive=False)
+        further = gr.Button("Next →", size="sm", interactive=False)
     runs = gr.Dropdown(
         [], label=f"Runs side by side (up to {MOST_RUNS})", multiselect=True, visible=False, elem_id="mdqa-compare-runs"
     )

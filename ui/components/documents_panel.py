@@ -72,7 +72,7 @@ def cards(view: View, first: int | None, chosen: str | None) -> str:
     if not head or not index.isdigit() or int(index) >= len(view.maps):
         return document_cards(view.run, view.calls_by_index, first=place)
     heat = token_heat(view.maps[int(index)], read_head(head))
-    note = f"Darker: more attention of layer {head.replace('-', ', head ')} from the question."
+    note = f"Stronger colour: more attention of layer {head.replace('-', ', head ')} from the question."
     return document_cards(view.run, view.calls_by_index, heat, note, first=place)
 
 

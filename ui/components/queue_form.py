@@ -54,9 +54,9 @@ def build_queue_form(context: Context) -> QueueForm:
     """Lay out and wire it; invisible until a run is shown."""
     with gr.Row(visible=False, elem_id="mdqa-queue") as box:
         run = gr.Textbox(visible=False)
-        button = gr.Button(SEND, size="sm", scale=0, min_width=0, elem_id="mdqa-queue-send")
         queue = gr.Dropdown([], label="Queue", allow_custom_value=True, min_width=0, elem_id="mdqa-queue-name")
         note = gr.Textbox(label="Note (optional)", max_lines=1, max_length=2000, min_width=0, elem_id="mdqa-queue-note")
+        button = gr.Button(SEND, size="sm", scale=0, min_width=0, elem_id="mdqa-queue-send")
         status = gr.HTML(apply_default_css=False, js_on_load=TAKE_OUT, elem_id="mdqa-queue-status")
 
     def press(run_id: str, name: str | None, words: str | None, request: gr.Request) -> list[Any]:

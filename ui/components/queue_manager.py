@@ -17,6 +17,7 @@ from ui.people import require, visitor
 from ui.queue_making import (
     GUIDELINES,
     MOST,
+    OTHERS,
     PRESETS,
     change_settings,
     drop_practice,
@@ -30,6 +31,7 @@ from ui.views.markup import message, plural, text
 from ui.views.queue_table import ORDERS, practice_table, queue_table
 
 ORDER_CHOICES = [(words, name) for name, words in ORDERS.items()]
+OTHER_CHOICES = [(label.replace("_", " ").capitalize(), label) for label in OTHERS]
 
 
 def build_queue_manager(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
@@ -63,12 +65,19 @@ def _build_making(context: Context, states: gr.HTML) -> None:
                 PRESETS["agents"].name, label="Name of the queue", max_length=MAX_QUEUE_NAME, elem_id="mdqa-make-name"
             )
             limit = gr.Number(200, label="Runs at most (newest first)", minimum=1, maximum=MOST, precision=0)
-        overlap, order, rules = _settings_fields(GUIDELINES)
+        overlap, order, others, rules = _settings_fields(GUIDELINES)
         make = gr.Button("Make the queue", variant="primary", elem_id="mdqa-make")
         said = gr.HTML(apply_default_css=False, elem_id="mdqa-make-said")
 
     def press(
-        kind: str, name: str, limit: float | None, overlap: float | None, order: Any, rules: str, request: gr.Request
+        kind: str,
+        name: str,
+        limit: float | None,
+        overlap: float | None,
+        order: Any,
+        others: list[str],
+        rules: str,
+        request: gr.Request,
     ) -> list[Any]:
         def work(who: str) -> str:
             if kind not in PRESETS:
@@ -82,6 +91,7 @@ def _build_making(context: Context, states: gr.HTML) -> None:
                 overlap=int(overlap or 0),
                 order=order,
                 guidelines=rules or "",
+                others=others or (),
             )
             there = f"; {made.there} were there already" if made.there else ""
             left = f"; {plural(made.unusable, 'run')} without an answer left out" if made.unusable else ""
@@ -89,7 +99,7 @@ def _build_making(context: Context, states: gr.HTML) -> None:
 
         return [_said(context, request, work), queue_table(queue_states(context))]
 
-    fields = [kind, name, limit, overlap, order, rules]
+    fields = [kind, name, limit, overlap, order, others, rules]
     make.click(guarded(press), fields, [said, states], **QUIET)
     kind.input(guarded(lambda key: PRESETS[key].name if key in PRESETS else gr.skip()), kind, name, **QUIET)
 
@@ -99,7 +109,7 @@ def _build_settings(context: Context, tab: gr.Tab, states: gr.HTML) -> None:
         "Guidelines, overlap and practice items of a queue", open=False, elem_id="mdqa-queue-settings"
     ) as box:
         queue = gr.Dropdown([], label="Queue", elem_id="mdqa-settings-queue")
-        overlap, order, rules = _settings_fields("")
+        overlap, order, others, rules = _settings_fields("")
         keep = gr.Button("Save as a new version", elem_id="mdqa-settings-keep")
         practice = gr.HTML(apply_default_css=False, elem_id="mdqa-practice")
         with gr.Row():
@@ -117,10 +127,12 @@ def _build_settings(context: Context, tab: gr.Tab, states: gr.HTML) -> None:
     def show(name: str | None) -> list[Any]:
         settings = _settings(context, name)
         if name is None or settings is None:
-            return [2, "contested", "", "", gr.Dropdown(choices=[], value=None)]
+            return [2, "contested", list(OTHERS), "", "", gr.Dropdown(choices=[], value=None)]
         runs = practice_choices(context, name)
         shown = _practice(context, settings, {run_id: asked for asked, run_id in runs})
-        return [settings.overlap, settings.order, settings.guidelines, shown, gr.Dropdown(choices=runs, value=None)]
+        offered = [label for label in OTHERS if label in settings.labels]
+        run = gr.Dropdown(choices=runs, value=None)
+        return [settings.overlap, settings.order, offered, settings.guidelines, shown, run]
 
     def choose(name: str | None, run_id: str | None) -> Any:
         settings = _settings(context, name)
@@ -133,9 +145,11 @@ def _build_settings(context: Context, tab: gr.Tab, states: gr.HTML) -> None:
     def change(work: Callable[[str], str], name: str | None, request: gr.Request) -> list[Any]:
         return [_said(context, request, work), *show(name), queue_table(queue_states(context))]
 
-    def save(name: str | None, overlap: float | None, order: Any, rules: str, request: gr.Request) -> list[Any]:
+    def save(
+        name: str | None, overlap: float | None, order: Any, others: list[str], rules: str, request: gr.Request
+    ) -> list[Any]:
         def work(who: str) -> str:
-            more = {"guidelines": rules or "", "overlap": int(overlap or 0), "order": order}
+            more = {"guidelines": rules or "", "overlap": int(overlap or 0), "order": order, "others": others or ()}
             made = change_settings(context, who, name or "", **more)
             return f"Version {made.version} holds for items that are opened from now on."
 
@@ -157,21 +171,22 @@ def _build_settings(context: Context, tab: gr.Tab, states: gr.HTML) -> None:
 
         return change(work, name, request)
 
-    fields = [overlap, order, rules, practice, run]
+    fields = [overlap, order, others, rules, practice, run]
     gr.on([box.expand, tab.select], guarded(names), None, queue, **QUIET)
     queue.input(guarded(show), queue, fields, **QUIET)
     run.input(guarded(choose), [queue, run], [label, words], **QUIET)
-    keep.click(guarded(save), [queue, overlap, order, rules], [said, *fields, states], **QUIET)
+    keep.click(guarded(save), [queue, overlap, order, others, rules], [said, *fields, states], **QUIET)
     add.click(guarded(put), [queue, run, label, words], [said, *fields, states], **QUIET)
     drop.click(guarded(take), [queue, run], [said, *fields, states], **QUIET)
 
 
-def _settings_fields(rules: str) -> tuple[gr.Number, gr.Dropdown, gr.Textbox]:
+def _settings_fields(rules: str) -> tuple[gr.Number, gr.Dropdown, gr.CheckboxGroup, gr.Textbox]:
     with gr.Row():
         overlap = gr.Number(2, label="People per item", minimum=1, maximum=MAX_OVERLAP, precision=0)
         order = gr.Dropdown(ORDER_CHOICES, value="contested", label="Order of items")
+        others = gr.CheckboxGroup(OTHER_CHOICES, value=list(OTHERS), label="Labels beside “A is right”, “B is right”")
     written = gr.Textbox(rules, label="Guidelines (Markdown)", lines=8, max_lines=20, max_length=MAX_GUIDELINES)
-    return overlap, order, written
+    return overlap, order, others, written
 
 
 def _settings(context: Context, name: str | None) -> QueueSettings | None:

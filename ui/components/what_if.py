@@ -42,7 +42,8 @@ class WhatIf:
             return [gr.Column(visible=False), "", "", ""]
         values = {field.name: shown(run, field) for field in (*controls, *others)}
         gone = gone_since(view.before.question if view.before is not None else None, run.question)
-        return [gr.Column(visible=True), "", what_if_form(run, controls, others, values, gone), what_would_change(())]
+        words = what_would_change((), ended=run.status == "ok")
+        return [gr.Column(visible=True), "", what_if_form(run, controls, others, values, gone), words]
 
     def start(self, run_id: str, before: str, event: object) -> str:
         """Put the changed run in line; the new run's id. MdqaError where it cannot be done."""
@@ -57,7 +58,7 @@ class WhatIf:
             changed = carried_out(run, self._wishes(run_id, event), self.context.settings, earlier)
         except Exception as problem:  # whatever it is, it is said beside what was typed
             return message(explained(problem), "bad")
-        return what_would_change(changed.words)
+        return what_would_change(changed.words, ended=run.status == "ok")
 
     def _wishes(self, run_id: str, event: object) -> Wishes:
         return read_wishes({name: getattr(event, name, None) for name in PARTS}, run_id)

@@ -40,7 +40,7 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
         gr.HTML(text("h2", "Items on which people differ"), apply_default_css=False)
         listed = gr.HTML(apply_default_css=False, js_on_load=views.OPEN, elem_id="mdqa-contested")
         shown = gr.HTML(apply_default_css=False, elem_id="mdqa-agreement-item")
-        with gr.Row(visible=False, elem_classes="mdqa-decide") as form:
+        with gr.Row(visible=False, elem_classes="mdqa-decision") as form:
             label = gr.Radio([], label="Decision", min_width=280, elem_id="mdqa-decision")
             note = gr.Textbox(
                 label="Why (optional)", max_lines=4, max_length=2000, min_width=220, elem_id="mdqa-decision-note"

@@ -40,7 +40,10 @@ element.addEventListener("click", (event) => {
 """
 """A click on an item of the list tells the server which one is meant."""
 
-NOTHING = empty("No labels yet", "Choose a queue. Once people have labelled its items, what they agree on stands here.")
+NOTHING = empty(
+    "Nothing computed yet",
+    "Choose a queue and press Compute. Labels come from Annotate; a queue is filled there, or from Failures.",
+)
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {

@@ -97,7 +97,7 @@ def _card(card: QueueCard) -> str:
 
 def _head(sheet: Sheet) -> str:
     own, everybody = sheet.own, sheet.all
-    if sheet.item and sheet.item.practice:
+    if sheet.item and sheet.item.practice and own.practised < own.practice:
         where = f"Practice item {own.practised + 1} of {own.practice}: you are told what was expected."
     else:
         where = f"You: {own.labelled} labelled, {own.skipped} skipped, {own.left} left."

@@ -12,6 +12,7 @@ from typing import Any
 
 from mdqa.comparison.entries import Compared, Entries
 from mdqa.comparison.markdown import DIGITS, TITLES
+from mdqa.comparison.observations import SHORTENED
 from mdqa.comparison.overlap import Overlap, pareto
 from ui.views.markup import DASH, badge, count, empty, plural, short, table, text
 
@@ -230,7 +231,12 @@ def cost_table(compared: Compared, report: Mapping[str, Any], found: Overlap, co
                 ranged(row["cost"][cost], DIGITS.get(cost, 0)),
             ]
         )
-    return table(["", "Entry", TITLES[found.metric], f"{COST_NAMES[cost]} per question"], rows, "benchmark")
+    made = table(["", "Entry", TITLES[found.metric], f"{COST_NAMES[cost]} per question"], rows, "benchmark")
+    shortened = sum(row["remembered"] for row in report["entries"])
+    if cost not in SHORTENED or not shortened:
+        return made
+    words = f"Without {plural(shortened, 'run')} that the program answered in part from memory of earlier ones."
+    return made + text("p", words, "mdqa-note")
 
 
 def on_front(report: Mapping[str, Any], metric: str, cost: str) -> set[int]:

@@ -12,6 +12,7 @@ from mdqa.comparison.entries import Compared
 from mdqa.comparison.markdown import DIGITS, TITLES
 from mdqa.comparison.overlap import Overlap
 from ui.views.benchmark import COST_NAMES, on_front
+from ui.views.charts import common_look
 from ui.views.figures import COLOURS, GRID, MARK
 from ui.views.markup import plain
 
@@ -49,7 +50,7 @@ def position_figure(compared: Compared, found: Overlap) -> go.Figure | None:
                 "%{customdata[2]}<br>n = %{customdata[1]}<extra></extra>",
             )
         )
-    _layout(figure, 380, len(compared.entries))
+    common_look(figure, 380, len(compared.entries), upright=True)
     ticks = [at.position for at in found.positions]
     figure.update_xaxes(title="position of the evidence", tickvals=ticks if len(ticks) <= 20 else None, showgrid=False)
     figure.update_yaxes(title=f"{TITLES[found.metric]} (%)", gridcolor=GRID, rangemode="tozero", automargin=True)
@@ -99,7 +100,7 @@ def cost_figure(compared: Compared, report: Mapping[str, Any], found: Overlap, c
                 f"%{{x:,.{digits}f}} %{{customdata[1]}}<br>n = %{{customdata[2]}}<extra></extra>",
             )
         )
-    _layout(figure, 400, len(drawn) + 1)
+    common_look(figure, 400, len(drawn) + 1, upright=True)
     figure.update_xaxes(title=f"{COST_NAMES[cost].lower()} per question", gridcolor=GRID, rangemode="tozero")
     figure.update_yaxes(title=f"{TITLES[found.metric]} (%)", gridcolor=GRID, automargin=True)
     return figure
@@ -132,27 +133,3 @@ def _ends(interval: Mapping[str, Any], scale: float = 100, digits: int = 1) -> s
     if interval["low"] is None:
         return ""
     return f"[{scale * interval['low']:,.{digits}f}, {scale * interval['high']:,.{digits}f}]"
-
-
-def _layout(figure: go.Figure, height: int, series: int) -> None:
-    """The common look; the legend stands above the picture, a line for each entry where they are long."""
-    figure.update_layout(
-        height=height + 22 * series,
-        margin={"l": 56, "r": 14, "t": 12, "b": 52},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 12, "family": "IBM Plex Sans, system-ui, sans-serif"},
-        hoverlabel={"bgcolor": "#1d2327", "bordercolor": "#1d2327", "font": {"color": "#ffffff", "size": 12}},
-        showlegend=True,
-        legend={
-            "orientation": "v",
-            "x": 0,
-            "y": 1.02,
-            "yanchor": "bottom",
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
-        dragmode=False,
-    )
-    figure.update_xaxes(zeroline=False, fixedrange=True)
-    figure.update_yaxes(zeroline=False, fixedrange=True)

@@ -9,6 +9,7 @@ from mdqa.records import Cost, RunResult, Stage
 from mdqa.scoring.answers import normalize
 from mdqa.scoring.losses import own_opinions, own_stages
 from storage.questions import Asked
+from ui.views.costs import COSTS, amount, from_memory, times
 from ui.views.flow import evidence_flow
 from ui.views.ledger import final_stage
 from ui.views.markup import (
@@ -19,9 +20,7 @@ from ui.views.markup import (
     element,
     empty,
     message,
-    number,
     plural,
-    seconds,
     short,
     text,
 )
@@ -37,14 +36,6 @@ CHIPS = 14
 
 PICTURED = 40
 """Documents up to which a column holds the picture of its evidence flow too; the run's own page always has it."""
-
-COSTS = (
-    ("Model calls", "llm_calls"),
-    ("Prompt tokens sent", "prompt_tokens"),
-    ("of these computed", "prefill_tokens_computed"),
-    ("Tokens written", "completion_tokens"),
-    ("Time", "seconds"),
-)
 
 NO_QUESTIONS = empty(
     "No finished runs yet",
@@ -225,20 +216,15 @@ def _cost(side: Side) -> str:
     against = side.against[1] if side.against is not None else None
     rows = "".join(
         element("div", text("dt", label) + element("dd", _amount(side.run.cost, against, name)))
-        for label, name in COSTS
+        for name, label in COSTS.items()
     )
-    note = ""
+    note = text("p", from_memory(side.run.cost), "mdqa-note") if not side.run.cost.own_work else ""
     if side.against is not None:
         link = text("a", "answering directly", href=f"?run={side.against[0]}")
-        note = element("p", f"× beside {link} from all documents, same model.", "mdqa-note")
+        note += element("p", f"× beside {link} from all documents, same model.", "mdqa-note")
     return text("span", "Cost", "mdqa-label") + element("dl", rows, "mdqa-costs") + note
 
 
 def _amount(cost: Cost, against: Cost | None, name: str) -> str:
-    value = getattr(cost, name)
-    shown = text("span", seconds(value) if name == "seconds" else count(value))
-    if against is None:
-        return shown
-    base = getattr(against, name)
-    ratio = f"{number(value / base, 1 if value < 10 * base else 0)}×" if base else DASH
-    return shown + text("span", ratio, "mdqa-quiet")
+    shown = text("span", amount(cost, name))
+    return shown if against is None else shown + text("span", times(cost, against, name) or DASH, "mdqa-quiet")

@@ -13,6 +13,7 @@ from mdqa.trace import ModelCall
 from ui.views.documents import card_link
 from ui.views.ledger import STATUS_WORDS, signal_words
 from ui.views.markup import badge, count, element, escape, number, plural, short, text
+from ui.views.whatif import says_the_answer
 
 SHOWN = 6
 """Lost documents, and opinions that were right, that are told one by one."""
@@ -30,10 +31,22 @@ def diagnosis_line(run: RunResult, calls: Sequence[ModelCall] = ()) -> str:
     inner = text("span", "Why this is wrong", "mdqa-label") + element("p", head) + text("p", _sentence(found))
     lines = _lines(run, found)
     inner += element("ul", "".join(element("li", line) for line in lines)) if lines else ""
+    inner += _source(run)
     if found.also:
         others = "".join(badge(TITLES.get(name, name), "", VERDICTS.get(name, "")) for name in found.also)
         inner += element("div", text("span", "It is also true that:", "mdqa-quiet") + others, "mdqa-badges")
     return element("section", inner, "mdqa-diagnosis", data_testid="diagnosis")
+
+
+def _source(run: RunResult) -> str:
+    """The documents without evidence that the wrong answer stands in, and how to see whether they made it."""
+    found = [document for document in run.question.documents if not document.gold and says_the_answer(document, run)]
+    if not found:
+        return ""
+    named = ", ".join(_document(run, document.id) for document in found[:SHOWN])
+    named += escape(f" and {plural(len(found) - SHOWN, 'more document')}") if len(found) > SHOWN else ""
+    ways = f" Switch {'it' if len(found) == 1 else 'them'} off under “What if …” to see whether the answer changes."
+    return element("p", escape(f"“{short(run.answer, 60)}” stands in ") + named + escape("." + ways))
 
 
 def _sentence(found: Diagnosis) -> str:

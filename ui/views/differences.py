@@ -16,6 +16,7 @@ from mdqa.differences.records import (
 from mdqa.records import DocumentScore, Opinion
 from mdqa.trace import ModelCall
 from ui.forms import spelled
+from ui.views.costs import COSTS, amount
 from ui.views.ledger import STATUS_WORDS, STEERED, signal_words
 from ui.views.markup import DASH, badge, count, details, element, number, plural, seconds, short, table, text
 from ui.views.summary import option_words
@@ -255,19 +256,12 @@ def _voice(opinion: Opinion | None) -> str:
 
 
 def _cost(found: Differences, calls: Sequence[ModelCall]) -> str:
-    names = (
-        ("Model calls", "llm_calls"),
-        ("Prompt tokens sent", "prompt_tokens"),
-        ("of these computed", "prefill_tokens_computed"),
-        ("Tokens written", "completion_tokens"),
-    )
     before, after = found.cost_before, found.cost_after
-    rows = [[text("span", label), *(count(getattr(c, name)) for c in (before, after))] for label, name in names]
-    rows.append([text("span", "Time"), seconds(before.seconds), seconds(after.seconds)])
+    rows = [[text("span", label), amount(before, name), amount(after, name)] for name, label in COSTS.items()]
     said = [f"{seconds(before.seconds)} → {seconds(after.seconds)}"]
     if found.reused is not None:
         said.append(f"{int(100 * found.reused)}% of the prompt tokens reused")  # 100% only where it is all of them
-    known = sum(c.cost.cached_tokens == c.cost.prompt_tokens > 0 for c in calls)
+    known = sum(c.cost.cached_tokens == c.cost.prompt_tokens and c.cost.remembered_calls > 0 for c in calls)
     if known:
         said.append(f"{known} of {plural(len(calls), 'model call')} answered from memory")
     inner = table(["", "Before", "Now"], rows, "costs")

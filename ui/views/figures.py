@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 
 import plotly.graph_objects as go
 
 from mdqa.reports.base import Chart, Column, Report, Row, Value
+from ui.views.charts import common_look, wrapped
 from ui.views.heads import COLORBAR, SCALE
 from ui.views.markup import plain
 
@@ -102,7 +103,7 @@ def _bars(report: Report, chart: Chart, rows: Sequence[Row]) -> go.Figure:
                 orientation="h",
                 name=plain(name, 60),
                 x=axis.values(own, chart.y),
-                y=[_wrapped(name) for name in names],
+                y=[wrapped(name) for name in names],
                 error_x=_spread(axis, chart, own),
                 marker={"color": colour},
                 customdata=[[name, _interval(axis, chart, row)] for name, row in zip(names, own, strict=True)],
@@ -111,7 +112,7 @@ def _bars(report: Report, chart: Chart, rows: Sequence[Row]) -> go.Figure:
         )
     categories = len(dict.fromkeys(str(row[chart.x]) for row in rows))
     height = min(max(categories * (18 * len(series) + 16) + 90, 200), 900)
-    _layout(figure, height, len(series))
+    common_look(figure, height, _legend(series))
     figure.update_layout(bargap=0.3, bargroupgap=0.08)
     figure.update_xaxes(title=axis.title, gridcolor=GRID, rangemode="tozero")
     figure.update_yaxes(autorange="reversed", automargin=True, showgrid=False, ticklabelstandoff=6)
@@ -128,14 +129,6 @@ def _names(values: Iterable[Value]) -> dict[Value, str]:
             name = f"{plain(value, 54)} ({number})"
         found[value] = name
     return found
-
-
-def _wrapped(name: str, width: int = 22) -> str:
-    """A long name on several lines."""
-    lines = [""]
-    for word in name.split():
-        lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < width else [*lines, word]
-    return "<br>".join(line for line in lines if line)
 
 
 def _over(report: Report, chart: Chart, rows: Sequence[Row]) -> go.Figure:
@@ -168,7 +161,7 @@ def _over(report: Report, chart: Chart, rows: Sequence[Row]) -> go.Figure:
                 ),
             )
         )
-    _layout(figure, 380, len(series))
+    common_look(figure, 380, _legend(series))
     figure.update_xaxes(title=across.title, showgrid=False)
     figure.update_yaxes(title=axis.title, gridcolor=GRID, automargin=True)
     return figure
@@ -210,7 +203,7 @@ def _grid(report: Report, chart: Chart, rows: Sequence[Row]) -> go.Figure:
             ygap=1,
         )
     )
-    _layout(figure, min(max(30 * len(down) + 120, 220), 640), 1)
+    common_look(figure, min(max(30 * len(down) + 120, 220), 640))
     figure.update_xaxes(title=plain(report.heading(chart.x)), type="category", showgrid=False)
     figure.update_yaxes(
         title=plain(report.heading(chart.y)), type="category", autorange="reversed", automargin=True, showgrid=False
@@ -222,25 +215,6 @@ def _colours(count: int) -> list[str]:
     return [COLOURS[i % len(COLOURS)] for i in range(count)]
 
 
-def _layout(figure: go.Figure, height: int, series: int) -> None:
-    """The common look; a legend above the picture where there are several series."""
-    figure.update_layout(
-        height=height + (22 * ((series + 2) // 3) if series > 1 else 0),
-        margin={"l": 56, "r": 14, "t": 12, "b": 52},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 12, "family": "IBM Plex Sans, system-ui, sans-serif"},
-        hoverlabel={"bgcolor": "#1d2327", "bordercolor": "#1d2327", "font": {"color": "#ffffff", "size": 12}},
-        showlegend=series > 1,
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.02,
-            "yanchor": "bottom",
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
-        dragmode=False,
-    )
-    figure.update_xaxes(zeroline=False, fixedrange=True)
-    figure.update_yaxes(zeroline=False, fixedrange=True)
+def _legend(series: Sized) -> int:
+    """Names in the legend: a single series needs none."""
+    return len(series) if len(series) > 1 else 0

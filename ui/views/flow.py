@@ -93,7 +93,7 @@ def _picture(run: RunResult) -> _Picture:
 def _svg(picture: _Picture) -> str:
     run, row, column = picture.run, picture.row, picture.column
     rows = len(picture.drawn) + (1 + len(picture.others) if picture.others else 0)
-    width, height = 2 * LEFT + column * (len(run.stages) + 1), TOP + row * rows + 18
+    width, height = 2 * LEFT + column * (len(run.stages) + 1), TOP + row * rows
     parts = [_headers(run, column)]
     paths = [(number, document, _path(picture, number, document)) for number, document in picture.drawn]
     for _, document, nodes in paths:

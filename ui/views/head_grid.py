@@ -156,7 +156,9 @@ def head_tokens(attention_map: AttentionMap, documents: Sequence[Document], head
         body = element("div", heat[document_id], "mdqa-text", dir="auto")
         parts.append(details(summary, body, "mdqa-more", opened=place == 0))
     note = text(
-        "p", "Darker: more attention from the question, beside the strongest token of all documents.", "mdqa-note"
+        "p",
+        "Stronger colour: more attention from the question, beside the strongest token of all documents.",
+        "mdqa-note",
     )
     return element("section", title + note + "".join(parts), "mdqa-part", data_testid="head-tokens")
 

@@ -13,6 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mdqa.records import AttentionMap, Document, Head, RunResult
+from ui.views.charts import common_look
 from ui.views.markup import element, empty, message, plain, text
 
 TOP_HEADS = 16
@@ -45,18 +46,9 @@ def heads_intro(run: RunResult, maps: Sequence[AttentionMap], reason: str = "") 
 
 
 def _layout(figure: go.Figure, height: int, x: str, y: str) -> go.Figure:
-    figure.update_layout(
-        height=height,
-        margin={"l": 58, "r": 10, "t": 12, "b": 52},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 12, "family": "IBM Plex Sans, system-ui, sans-serif"},
-        hoverlabel={"bgcolor": "#1d2327", "bordercolor": "#1d2327", "font": {"color": "#ffffff", "size": 12}},
-        showlegend=False,
-        dragmode=False,
-    )
-    figure.update_xaxes(title=x, showgrid=False, zeroline=False, fixedrange=True)
-    figure.update_yaxes(title=y, showgrid=False, zeroline=False, fixedrange=True)
+    common_look(figure, height)
+    figure.update_xaxes(title=x, showgrid=False)
+    figure.update_yaxes(title=y, showgrid=False)
     return figure
 
 
@@ -178,7 +170,7 @@ def head_distribution(attention_map: AttentionMap, documents: Sequence[Document]
             hovertemplate="position %{x}<br>%{customdata}<br>mass %{y:.4f}<extra></extra>",
         )
     )
-    _layout(figure, 240, "position in the prompt", f"mass, L{head[0]} H{head[1]}")
+    _layout(figure, 240, "position in the prompt (gold documents in orange)", f"mass, L{head[0]} H{head[1]}")
     if len(mass) <= FRAMED:
         figure.update_xaxes(dtick=max(1, len(mass) // 20), tick0=1)
     else:

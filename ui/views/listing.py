@@ -85,9 +85,9 @@ def _pager(found: Listed) -> str:
     buttons = []
     page = found.first // PAGE
     if found.first:
-        buttons.append(("← Before", page - 1))
+        buttons.append(("← Back", page - 1))
     if found.first + len(found.questions) < found.total:
-        buttons.append(("Further →", page + 1))
+        buttons.append(("Next →", page + 1))
     inner = "".join(
         text("button", words, "mdqa-copy", type="button", data_cell=found.cell, data_page=number)
         for words, number in buttons

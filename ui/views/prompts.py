@@ -36,7 +36,8 @@ def _call(call: ModelCall, numbers: dict[str, int]) -> str:
     cost = call.cost
     about = ", ".join(str(numbers.get(d, short(d, 12))) for d in call.documents[:8])
     noun = "document" if len(call.documents) == 1 else "documents"
-    about = f" · {noun} {about}{' …' if len(call.documents) > 8 else ''}" if about else ""
+    where = [] if call.stage == call.role else [call.stage.replace("_", " ")]
+    where += [f"{noun} {about}{' …' if len(call.documents) > 8 else ''}"] if about else []
     tokens = f"{count(cost.prompt_tokens)} tokens in ({count(cost.prefill_tokens_computed)} computed)"
     if call.purpose == "generate":
         tokens += f", {count(cost.completion_tokens)} out"
@@ -50,7 +51,7 @@ def _call(call: ModelCall, numbers: dict[str, int]) -> str:
     head = (
         text("strong", f"{call.index + 1}. {call.role.replace('_', ' ')}")
         + element("span", labels, "mdqa-badges")
-        + text("span", f"{call.stage.replace('_', ' ')}{about} · {tokens} · {seconds(cost.seconds)}", "mdqa-quiet")
+        + text("span", " · ".join([*where, tokens, seconds(cost.seconds)]), "mdqa-quiet")
     )
     prompt = call.prompt[:MAX_SHOWN] + (" …" if len(call.prompt) > MAX_SHOWN else "")
     body = text("h4", f"Prompt (seed {call.seed}, hash {call.prompt_hash})") + text("pre", prompt, "mdqa-prompt")

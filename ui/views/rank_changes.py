@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from mdqa.records import Document, RunResult
+from ui.views.charts import common_look, wrapped
 from ui.views.compare import Side
 from ui.views.figures import GRID
 from ui.views.ledger import fates
@@ -175,49 +176,22 @@ def _frame(figure: go.Figure, names: Sequence[str], deepest: int, zone: float) -
         showarrow=False,
         font={"size": 11},
     )
-    figure.update_layout(
-        height=round(min(max(21 * (deepest + zone) + 130, 300), 900)),
-        margin={"l": 46, "r": 16, "t": 12, "b": 60},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 12, "family": "IBM Plex Sans, system-ui, sans-serif"},
-        hoverlabel={"bgcolor": "#1d2327", "bordercolor": "#1d2327", "font": {"color": "#ffffff", "size": 12}},
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.01,
-            "yanchor": "bottom",
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
-        dragmode=False,
-    )
+    common_look(figure, round(min(max(21 * (deepest + zone) + 130, 300), 900)))
+    figure.update_layout(margin={"l": 46, "r": 16, "t": 12, "b": 60}, showlegend=True, legend_y=1.01)
     figure.update_xaxes(
         tickvals=list(range(len(names))),
-        ticktext=[_broken(name) for name in names],
+        ticktext=[wrapped(plain(name, 42), 11) for name in names],
         range=[-0.35, len(names) - 0.65],
         tickangle=0,
         tickfont={"size": 10.5},
         showgrid=False,
-        zeroline=False,
-        fixedrange=True,
     )
     figure.update_yaxes(
         title="rank in the final order",
         tickvals=ticks,
         range=[deepest + zone + 2.2, 0.2],
         gridcolor=GRID,
-        zeroline=False,
-        fixedrange=True,
     )
-
-
-def _broken(name: str, width: int = 11) -> str:
-    """A name on several lines, without markup of its own."""
-    lines = [""]
-    for word in plain(name, 42).split():
-        lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < width else [*lines, word]
-    return "<br>".join(line for line in lines if line)
 
 
 def _words(standing: Standing | None) -> str:

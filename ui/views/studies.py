@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from mdqa.records import Cost, Document, RunStatus
 from mdqa.studies.base import Outcome, Tally
 from ui.views.calibration import duration
+from ui.views.charts import common_look
 from ui.views.figures import GRID
 from ui.views.markup import badge, count, element, message, plain, plural, seconds, short, text
 from ui.views.summary import STATUS
@@ -193,24 +194,7 @@ def document_name(documents: Sequence[Document], document_id: str, limit: int = 
 
 def chart_layout(figure: go.Figure, height: int, x: str, y: str, series: int = 1) -> go.Figure:
     """The common look of the studies' pictures; the style sheet colours text and lines."""
-    figure.update_layout(
-        height=height + (22 * ((series + 2) // 3) if series > 1 else 0),
-        margin={"l": 58, "r": 14, "t": 14, "b": 52},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 12, "family": "IBM Plex Sans, system-ui, sans-serif"},
-        hoverlabel={"bgcolor": "#1d2327", "bordercolor": "#1d2327", "font": {"color": "#ffffff", "size": 12}},
-        showlegend=series > 1,
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.02,
-            "yanchor": "bottom",
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
-        dragmode=False,
-    )
-    figure.update_xaxes(title=x, showgrid=False, zeroline=False, fixedrange=True)
-    figure.update_yaxes(title=y, gridcolor=GRID, zeroline=False, fixedrange=True, automargin=True)
+    common_look(figure, height, series if series > 1 else 0)
+    figure.update_xaxes(title=x, showgrid=False)
+    figure.update_yaxes(title=y, gridcolor=GRID, automargin=True)
     return figure

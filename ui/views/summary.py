@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mdqa.records import Cost, RunResult
+from ui.views.costs import COSTS, amount, from_memory, times
 from ui.views.markup import (
     DASH,
     badge,
-    count,
     details,
     element,
     escape,
     facts,
     message,
-    number,
-    seconds,
     table,
     text,
 )
@@ -67,7 +65,7 @@ def _answer(run: RunResult) -> str:
         "running": "No answer yet.",
         "ok": "The method gave an empty answer.",
         "cancelled": "Stopped before there was an answer. What was done so far is below.",
-        "interrupted": "The program ended before there was an answer. What was done so far is below.",
+        "interrupted": "The program ended before there was an answer. What was done is below; Run again repeats it.",
         "failed": "No answer.",
     }
     return text("p", words[run.status], "mdqa-answer none")
@@ -75,28 +73,18 @@ def _answer(run: RunResult) -> str:
 
 def cost_line(cost: Cost, vanilla: Cost | None = None, vanilla_id: str = "") -> str:
     """Calls, tokens and time as tiles, each with the direct answer's figure and the ratio where there is one."""
-    names = (
-        ("Model calls", "llm_calls"),
-        ("Prompt tokens sent", "prompt_tokens"),
-        ("of these computed", "prefill_tokens_computed"),
-        ("Tokens written", "completion_tokens"),
-        ("Time", "seconds"),
-    )
     tiles = []
-    for label, name in names:
-        value = getattr(cost, name)
-        own = seconds(value) if name == "seconds" else count(value)
+    for name, label in COSTS.items():
         beside = ""
         if vanilla is not None:
-            base = getattr(vanilla, name)
-            shown = seconds(base) if name == "seconds" else count(base)
-            ratio = f" · {number(value / base, 1 if value < 10 * base else 0)}×" if base else ""
-            beside = text("span", f"direct: {shown}{ratio}", "mdqa-beside")
-        tiles.append(element("div", text("span", label, "mdqa-label") + text("strong", own) + beside))
-    note = ""
+            ratio = times(cost, vanilla, name)
+            words = f"direct: {amount(vanilla, name)}" + (f" · {ratio}" if ratio else "")
+            beside = text("span", words, "mdqa-beside")
+        tiles.append(element("div", text("span", label, "mdqa-label") + text("strong", amount(cost, name)) + beside))
+    note = text("p", from_memory(cost), "mdqa-note") if not cost.own_work else ""
     if vanilla is not None:
         link = text("a", "a stored run", href=f"?run={vanilla_id}")
-        note = f'<p class="mdqa-note">Beside answering directly from all documents ({link} of the same question).</p>'
+        note += f'<p class="mdqa-note">Beside answering directly from all documents ({link} of the same question).</p>'
     return element("div", "".join(tiles), "mdqa-cost") + note
 
 

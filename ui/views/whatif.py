@@ -43,10 +43,11 @@ def what_if_form(
     return element("section", "".join(parts), "mdqa-whatif", data_run=run.id, aria_label="What if")
 
 
-def what_would_change(words: Sequence[str]) -> str:
-    """The changes that "Run again" would carry out; nothing where there are none."""
+def what_would_change(words: Sequence[str], *, ended: bool = True) -> str:
+    """The changes that "Run again" would carry out. ``ended``: the run came to its end and need not be repeated."""
     if not words:
-        return text("p", "Nothing is changed yet.", "mdqa-quiet", role="status")
+        said = "Nothing is changed yet." if ended else "Run again repeats this run, which did not come to its end."
+        return text("p", said, "mdqa-quiet", role="status")
     items = "".join(text("li", word, dir="auto") for word in words)
     inner = text("span", "Will run again with:") + element("ul", items)
     return element("div", inner, "mdqa-whatif-words", role="status")
@@ -60,7 +61,7 @@ def _documents(run: RunResult, gone: Sequence[Document]) -> str:
     ]
     rows += [_row(document, 0, on=False, badges=_badges(document, run, False)) for document in gone]
     summary = text("span", "Documents: switch off, move, copy or edit") + " "
-    summary += text("span", plural(len(run.question.documents), "document"), "mdqa-quiet")
+    summary += text("span", f"· {plural(len(run.question.documents), 'document')}", "mdqa-quiet")
     hint = text(
         "p",
         "A document that is off is left out, as if it had never been given. A gold mark stays with a text that is "
@@ -103,12 +104,17 @@ def _row(document: Document, number: int, *, on: bool, badges: str) -> str:
 
 def _badges(document: Document, run: RunResult, at_the_end: bool) -> str:
     found = badge("★ gold", "gold") if document.gold else ""
-    answer = run.answer.strip()
-    if answer and len(answer) <= LONGEST_ANSWER and says_an_answer(document.text, (answer,)):
-        found += badge("says the answer given", "", f"The answer “{answer}” stands in this text")
+    if says_the_answer(document, run):
+        found += badge("says the answer given", "", f"The answer “{run.answer.strip()}” stands in this text")
     if at_the_end:
         found += badge("reached the answer", "", "The answer was written from this document")
     return found
+
+
+def says_the_answer(document: Document, run: RunResult) -> bool:
+    """Whether the run's answer stands in a document's text; never for one that is a long sentence."""
+    answer = run.answer.strip()
+    return bool(answer) and len(answer) <= LONGEST_ANSWER and says_an_answer(document.text, (answer,))
 
 
 def _option(field: FormField, value: str | bool) -> str:

@@ -103,3 +103,12 @@ def test_latency_marks_what_no_other_beats_in_both():
         "duquad": (4.0, 1.0, "yes"),
     }
     assert latency.report(()).needs
+
+
+def test_latency_takes_no_run_that_memory_shortened():
+    short = Cost(llm_calls=1, prompt_tokens=100, cached_tokens=100, seconds=0.01, remembered_calls=1)
+    again = [one.model_copy(update={"id": f"{one.id}-2", "created": "2027-01-01", "cost": short}) for one in runs()]
+    made = latency.report([*runs(), *again])
+    assert [row["seconds"] for row in made.rows] == [row["seconds"] for row in latency.report(runs()).rows]
+    assert f"{len(runs())} of {2 * len(runs())} runs are left out: the program answered them in part" in made.note
+    assert latency.report(again).needs
