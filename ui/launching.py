@@ -17,6 +17,7 @@ from typing import Any
 
 from gradio.utils import get_upload_folder
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware  # leaves event streams alone
 
 from mdqa.errors import ConfigError
 from mdqa.settings import Settings
@@ -175,7 +176,9 @@ def launch_options(settings: Settings) -> dict[str, Any]:
         "server_port": settings.port,
         "auth": SignIn(settings).check if settings.sign_in == "password" else None,
         "auth_message": "Sign in with the name and the password that you were given.",
-        "app_kwargs": {"middleware": [Middleware(Shield, space=settings.space)]},
+        "app_kwargs": {
+            "middleware": [Middleware(GZipMiddleware, minimum_size=2000), Middleware(Shield, space=settings.space)]
+        },
         "allowed_paths": [],
         "blocked_paths": blocked_paths(settings),
         "max_file_size": MAX_UPLOAD,

@@ -134,10 +134,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A page of 1280 x 900 of somebody who was here before; the test fails on any error in its console."""
-    yield from watched(
-        browser,
-        "try { localStorage.setItem('mdqa-tour', 'seen'); } catch { /* the browser's own page of an error has none */ }",
-    )
+    seen = "try { localStorage.setItem('mdqa-tour', 'seen'); } catch { /* a page of the browser's own has none */ }"
+    yield from watched(browser, seen)
 
 
 @pytest.fixture
