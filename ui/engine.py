@@ -37,7 +37,7 @@ REMEMBERED = 64
 
 @dataclass(frozen=True)
 class LoadJob:
-    """Load a model so that it is there when the first run comes."""
+    """Load a model so that it is there when the first run comes; without a name, free the one that is there."""
 
     model: str
 
@@ -129,6 +129,15 @@ class Engine:
             self._waiting.append(LoadJob(model))
             self._changed.notify_all()
 
+    def unload(self) -> None:
+        """Ask for the model's memory to be freed when the jobs before it are done; the next run loads one again."""
+        with self._changed:
+            if self._model.name:
+                words = "its memory is freed as soon as the runs before are done"
+                self._model.say(ModelStatus("loading", self._model.name, words))
+            self._waiting.append(LoadJob(""))
+            self._changed.notify_all()
+
     def submit(self, order: Order) -> str:
         """Put a run in line; ConfigError when the line is full."""
         return self._put(LiveRun(order))
@@ -218,7 +227,10 @@ class Engine:
         """Do it; a failure ends this job and no other."""
         try:
             if isinstance(job, LoadJob):
-                self._model.ready(job.model)
+                if job.model:
+                    self._model.ready(job.model)
+                else:
+                    self._model.unload()
             elif isinstance(job, LiveCalibration):
                 self._calibrate(job)
             elif isinstance(job, LiveStudy):

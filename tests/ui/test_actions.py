@@ -145,6 +145,17 @@ def test_the_line_is_limited(tmp_path: Path) -> None:
             start_runs(context, question(), configs("direct"), model=SCRIPTED)  # type: ignore[arg-type]
 
 
+def test_the_models_memory_is_freed_in_line_and_the_next_run_loads_it_again(context: Context) -> None:
+    (run_id,) = start_runs(context, question(), configs("direct"), model=SCRIPTED)  # type: ignore[arg-type]
+    context.engine.unload()
+    wait_until(lambda: context.engine.model_status.phase == "none")
+    assert context.store.runs.get(run_id).status == "ok"  # it came before
+    assert context.engine.loaded() == ""
+    (again,) = start_runs(context, question(), configs("direct"), model=SCRIPTED)  # type: ignore[arg-type]
+    wait_until(lambda: snapshots(context, [again])[0].finished)
+    assert context.engine.loaded() == SCRIPTED
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

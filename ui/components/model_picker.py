@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from mdqa.errors import ConfigError
 from ui.context import Context
 from ui.guard import QUIET, guarded
 from ui.views.markup import text
@@ -57,6 +58,9 @@ def build_model_picker(context: Context) -> ModelPicker:
     status = gr.HTML(model_status(context.engine.model_status), apply_default_css=False, elem_id="mdqa-model-status")
     with gr.Accordion("What this model needs and can do", open=False):
         card = gr.HTML(model_card(by_id[context.model]), apply_default_css=False)
+        with gr.Row(elem_classes="mdqa-controls"):
+            load = gr.Button("Load it now", size="sm", elem_id="mdqa-load")
+            unload = gr.Button("Free its memory", size="sm", elem_id="mdqa-unload")
     with gr.Accordion("Profile, long documents, seed", open=False):
         profile = gr.Dropdown(
             _profile_choices(context, context.model),
@@ -76,6 +80,19 @@ def build_model_picker(context: Context) -> ModelPicker:
         now = context.engine.model_status
         return model_status(now), gr.Timer(active=not now.settled)
 
+    def load_now(name: str) -> tuple[Any, ...]:
+        if name not in by_id:
+            raise ConfigError(f"the model {name!r} is not offered here")
+        context.engine.load(name)
+        return model_status(context.engine.model_status), gr.Timer(active=True)
+
+    def free() -> tuple[Any, ...]:
+        """In line like everything else: a run that works keeps its model until it ends."""
+        context.engine.unload()
+        return model_status(context.engine.model_status), gr.Timer(active=True)
+
+    load.click(guarded(load_now), model, [status, timer], **QUIET)
+    unload.click(guarded(free, roles=()), None, [status, timer], **QUIET)  # it is everybody's model: for admins
     model.change(guarded(choose), model, [card, profile], **QUIET)
     timer.tick(guarded(look), None, [status, timer], **QUIET)
     return ModelPicker(context, model, status, timer, profile, overflow, seed)

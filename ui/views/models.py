@@ -60,7 +60,7 @@ def model_status(status: ModelStatus) -> str:
             width = f"{min(max(status.fraction, 0.0), 1.0) * 100:.0f}"
             bar = element("span", f'<i style="left:0;width:{width}%"></i>', "mdqa-bar wide")
         return message(f"{status.model}: {status.text or 'getting ready'}", "info") + bar
-    return message("No model is loaded yet; it is loaded with the first run.", "info")
+    return message("No model is loaded; the next run loads it.", "info")
 
 
 def obstacles(lines: Sequence[str]) -> str:
