@@ -66,14 +66,17 @@ class RunStore:
     def begin(self, result: RunResult) -> None:
         """Write the run's row, with status ``running`` and this process as its owner, before any work.
 
+        A run that waits in line is written twice: when it is asked for (``backend`` is empty then, since nobody knows
+        it yet), so that a kill does not lose it, and when its work begins.
+
         Raises:
             StorageError: a run with this id is there already.
         """
         owner, text = Owner.current(), to_json(result.model_dump(exclude=_APART), f"run {result.id!r}")
         with self._store.write() as db:
-            if db.execute("select 1 from runs where id = ?", [clean_text(result.id)]).fetchone():
+            if not self._waits(db, clean_text(result.id)):
                 raise StorageError(f"run {result.id!r} is stored already in {self._store.path}; give it a new id")
-            db.table("runs").insert(
+            db.table("runs").upsert(
                 {
                     "id": clean_text(result.id),
                     "created": utc(result.created),
@@ -86,8 +89,14 @@ class RunStore:
                     "owner_pid": owner.pid,
                     "owner_started": owner.started,
                     "record": pack(text),
-                }
+                },
+                pk="id",
             )
+
+    def _waits(self, db: Database, run_id: str) -> bool:
+        """Whether no run of this id has begun to work."""
+        row = db.execute("select status, record from runs where id = ?", [run_id]).fetchone()
+        return row is None or (row[0] == "running" and not json.loads(unpack(row[1]))["backend"])
 
     def record(self, run_id: str, event: BaseEvent) -> None:
         """Append an event to the run's trace and bring the row up to date; arrays are kept at once.

@@ -22,7 +22,7 @@ from storage.store import Store
 from ui.calibrating import CalibrationOrder, LiveCalibration
 from ui.faceting import OlderRuns, facets_now
 from ui.following import LiveRun, Order, correctness
-from ui.keeping import keep_begun, keep_unbegun
+from ui.keeping import keep_begun, keep_unbegun, keep_waiting
 from ui.loaded import LoadedModel, MakeBackend
 from ui.logs import log, working_on
 from ui.study_jobs import LiveStudy, StudyOrder
@@ -139,8 +139,15 @@ class Engine:
             self._changed.notify_all()
 
     def submit(self, order: Order) -> str:
-        """Put a run in line; ConfigError when the line is full."""
-        return self._put(LiveRun(order))
+        """Put a run in line and store it; ConfigError when the line is full."""
+        with self._changed:  # it does not begin before it is stored
+            run_id = self._put(LiveRun(order))
+            try:
+                keep_waiting(self._store, order)
+            except BaseException:
+                self._waiting.remove(self._jobs.pop(run_id))
+                raise
+        return run_id
 
     def calibrate(self, order: CalibrationOrder) -> str:
         """Put a calibration in line; ConfigError when the line is full or the same profile is being made already."""

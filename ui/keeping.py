@@ -8,6 +8,11 @@ from ui.faceting import facets_now
 from ui.following import Order, unbegun
 
 
+def keep_waiting(store: Store, order: Order) -> None:
+    """Store a run that waits in line: its address is given out, and a kill must not lose it."""
+    store.runs.begin(unbegun(order))
+
+
 def keep_begun(store: Store, order: Order, header: RunResult) -> None:
     """Store a run before its work; one of a study is never there without its place in it, even after a kill."""
     with store.write():

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 from mdqa.registry import method_class
+from storage.store import Store
 from tests.ui.helpers import SCRIPTED, open_scripted, question
 from ui.actions import start_runs
 from ui.context import Context
@@ -69,6 +74,21 @@ def test_stop_frees_the_place_at_once(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10  # between two words, not at the end of the reply
     until_done(context, rest)
     context.close()
+
+
+def ask_and_die(folder: str) -> None:
+    """In a process of its own: ask, wait in line, and be killed."""
+    ask(open_scripted(Path(folder), start=False))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_run_that_waited_is_there_after_a_kill(tmp_path: Path) -> None:
+    code = f"from tests.ui.test_load import ask_and_die; ask_and_die({str(tmp_path)!r})"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    with Store.open(tmp_path / "runs.db") as store:
+        [row] = store.runs.list()
+        assert row.status == "interrupted"
+        assert store.runs.get(row.id).question == question()  # it can be asked again
 
 
 def test_nothing_piles_up(tmp_path: Path) -> None:
