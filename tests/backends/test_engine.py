@@ -95,7 +95,7 @@ def test_what_begins_alike_is_computed_once(vllm: VLLMBackend) -> None:
 
 def answered(method: str, backend: Any, **options: Any) -> RunResult:
     whole = next(e.question for e in examples() if e.name == "single_hop")
-    item = whole.with_documents(tuple(sorted(whole.documents, key=lambda d: not d.gold)[:3]))
+    item = whole.with_documents(tuple(sorted(whole.documents, key=lambda d: not d.gold)[:2]))
     tools = Tools(backend, MiniLMEncoder)
     config = method_class(method).Config.parse(options)
     return run_one(begin(method, config, item, tools, seed=0), tools).result
@@ -105,7 +105,7 @@ def test_two_methods_by_the_engine_and_by_an_address(vllm: VLLMBackend) -> None:
     key = vllm._engine.key
     address = OpenAIBackend(look_at(vllm.served.url, key=key), model="address", key=key)  # chat turns, as to any server
     for backend in (vllm, address):
-        duquad = answered("duquad", backend, k=2, allow_missing_signals=True, **SHORT)
+        duquad = answered("duquad", backend, k=1, allow_missing_signals=True, **SHORT)
         assert duquad.status == "ok", duquad.error
         assert {stage.name for stage in duquad.stages} >= {"structural_fusion", "local_agent", "judge"}
         madara = answered("madara", backend, treatment="pde", agent_max_tokens=24, conflict_max_tokens=24)
@@ -117,7 +117,7 @@ def test_two_methods_by_the_engine_and_by_an_address(vllm: VLLMBackend) -> None:
 
 def test_beside_a_model_that_is_looked_at(vllm: VLLMBackend, builtin_backend: InspectableBackend) -> None:
     both = ComposedBackend(vllm, builtin_backend)
-    found = answered("duquad", both, k=2, **SHORT)
+    found = answered("duquad", both, k=1, **SHORT)
     assert found.status == "ok", found.error
     assert set(found.stages[0].scores) >= {"sim", "ppl", "cont"}
     assert found.attention_summary
