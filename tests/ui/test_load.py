@@ -98,6 +98,6 @@ def test_nothing_piles_up(tmp_path: Path) -> None:
         until_done(context, [ask(context) for _ in range(20)])
     gc.collect()
     alive = sum(isinstance(thing, LiveRun) for thing in gc.get_objects())
-    assert alive <= REMEMBERED + 2  # the rest is in the store
+    assert alive <= REMEMBERED + 20  # those of the last round may come on top; the rest is in the store
     assert threading.active_count() <= threads
     context.close()
