@@ -29,6 +29,11 @@ def check_key(key: str) -> None:
         raise ConfigError("MDQA_API_KEY holds characters that no key has, such as a line break")
 
 
+def key_problem(key: str) -> str:
+    """What a server that refuses to talk without the right key says, in our words: its own may repeat the key."""
+    return "refuses the key in MDQA_API_KEY" if key else "wants a key; set MDQA_API_KEY"
+
+
 def said(text: str, key: str) -> str:
     """The beginning of what a server said, on one line and without the key."""
     shown = " ".join(text.split())

@@ -26,7 +26,7 @@ from openai import (
 
 from mdqa.attention.disarming import Disarmer
 from mdqa.attention.layout import Layout, PromptEncoder, Span
-from mdqa.backends.addresses import said
+from mdqa.backends.addresses import key_problem, said
 from mdqa.backends.base import Capability, GenerationRequest, Likelihood, Steering, TextCallback
 from mdqa.backends.calls import Broken, Call, Calls
 from mdqa.backends.served import Served
@@ -285,8 +285,7 @@ class OpenAIBackend:
                 f"cannot be reached any more: {said(str(error.__cause__ or error), self._key)}"
             ) from None
         except (AuthenticationError, PermissionDeniedError):
-            given = "refuses the key in MDQA_API_KEY" if self._key else "wants a key; set MDQA_API_KEY"
-            raise self._problem(given) from None
+            raise self._problem(key_problem(self._key)) from None
         except APIStatusError as error:
             raise self._problem(f"replies {error.status_code}: {said(error.message, self._key)}") from None
         except APIError as error:  # an error that comes in the middle of a stream

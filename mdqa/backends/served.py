@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 
-from mdqa.backends.addresses import check_address, check_key, said
+from mdqa.backends.addresses import check_address, check_key, key_problem, said
 from mdqa.errors import ModelError
 
 UNKNOWN_WINDOW = 32_768
@@ -72,9 +71,8 @@ def tokenizer_of(served: Served) -> Any:
         return None
     from mdqa.backends.pretrained import Files, is_here, read_tokenizer  # noqa: PLC0415 (brings PyTorch)
 
-    source = str(Path(served.root)) if Path(served.root).is_dir() else served.root
     try:
-        return read_tokenizer(Files(source, served.model, local=True)) if is_here(source) else None
+        return read_tokenizer(Files(served.root, served.model, local=True)) if is_here(served.root) else None
     except (ModelError, OSError, ValueError):  # no fast tokenizer, or only a part of the files
         return None
 
@@ -90,8 +88,7 @@ def _cards(client: httpx.Client, base: str, key: str) -> list[dict[str, Any]]:
             "and is the address right?"
         ) from None
     if reply.status_code in (401, 403):
-        given = "refuses the key in MDQA_API_KEY" if key else "wants a key; set MDQA_API_KEY"
-        raise ModelError(f"the server {base} {given} ({reply.status_code})")
+        raise ModelError(f"the server {base} {key_problem(key)} ({reply.status_code})")
     try:
         data: Any = reply.json()
         cards = [card for card in data["data"] if isinstance(card, dict) and isinstance(card.get("id"), str)]

@@ -43,7 +43,6 @@ INSTALL = (
 
 REASONS: Mapping[str, str] = {
     "No module named 'vllm'": f"vLLM is not installed there. {INSTALL}.",
-    "No module named 'mdqa": "the environment of MDQA_VLLM_PYTHON is damaged.",
     "Failed to infer device type": "it finds no GPU. On a machine without one use the model through transformers "
     "(leave out --backend vllm), or vLLM's build for the CPU (see requirements-vllm.txt).",
     "No available memory for the cache blocks": "the model leaves no memory for keys and values. Choose a smaller "

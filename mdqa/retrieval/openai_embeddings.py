@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from mdqa.backends.addresses import check_address, check_key, said
+from mdqa.backends.addresses import check_address, check_key, key_problem, said
 from mdqa.errors import ConfigError, ModelError
 from mdqa.retrieval.dense import DenseRanker
 
@@ -94,8 +94,7 @@ class OpenAIEmbeddings:
                 break
             time.sleep(pause)
         if reply.status_code in (401, 403):
-            given = "refuses the key in MDQA_API_KEY" if self._key else "wants a key; set MDQA_API_KEY"
-            raise self._problem(f"{given} ({reply.status_code})")  # its own words may repeat a part of the key
+            raise self._problem(f"{key_problem(self._key)} ({reply.status_code})")
         if not reply.is_success:
             tried = f" after {attempt} attempts" if attempt > 1 else ""
             raise self._problem(f"replies {reply.status_code}{tried}: {said(reply.text, self._key)}")
