@@ -1,4 +1,4 @@
-"""Refuse skipped tests that must run here: those of the browser and of vLLM always, those of ../shared where it exists.
+"""Refuse skipped tests that must run here: those of ../shared where it exists, those of what .ci/run brings always.
 
 ``python .ci/skips.py REPORT.xml`` reads pytest's JUnit report and exits with 1 if such a test was skipped.
 """
@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 BROWSER = re.compile(r"chromium|browser|playwright", re.IGNORECASE)
-ENGINE = re.compile(r"MDQA_VLLM_PYTHON")
+MADE = re.compile(r"MDQA_VLLM_PYTHON|MDQA_SPACES")
 SHARED = re.compile(r"shared|benchmark file", re.IGNORECASE)
 
 
@@ -23,7 +23,7 @@ def forbidden(report: Path, *, shared: bool) -> list[str]:
         if skip is None or skip.get("type") == "pytest.xfail":
             continue
         name, reason = f"{case.get('classname')}.{case.get('name')}", f"{skip.get('message')} {skip.text or ''}"
-        if BROWSER.search(f"{name} {reason}") or ENGINE.search(reason) or (shared and SHARED.search(reason)):
+        if BROWSER.search(f"{name} {reason}") or MADE.search(reason) or (shared and SHARED.search(reason)):
             found.append(f"{name}: {skip.get('message')}")
     return found
 

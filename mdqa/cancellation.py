@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import threading
+from typing import Protocol
 
 from mdqa.errors import Cancelled
+
+
+class Flag(Protocol):
+    """What a stop is written on: a ``threading.Event``, or something that another process sees."""
+
+    def set(self) -> None:
+        """Put it up."""
+        ...
+
+    def is_set(self) -> bool:
+        """Whether it is up."""
+        ...
 
 
 class CancelToken:
     """A stop flag shared by the one who may stop the work and the one who does it."""
 
-    def __init__(self) -> None:
-        self._event = threading.Event()
+    def __init__(self, flag: Flag | None = None) -> None:
+        self._event = flag or threading.Event()
 
     def cancel(self) -> None:
         """Ask the work to stop at its next check."""

@@ -31,6 +31,10 @@ class OutOfMemory(ModelError):
     """The device has too little memory for what was computed at once."""
 
 
+class LoanError(ModelError):
+    """A GPU that is borrowed for a while could not be had, or was taken back before the work was done."""
+
+
 class CapabilityError(ModelError):
     """The chosen backend cannot do what the method needs (for example attention with an HTTP server)."""
 

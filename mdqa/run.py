@@ -22,6 +22,7 @@ from mdqa.methods.recorder import Recorder
 from mdqa.prompting import document_segment
 from mdqa.records import (
     AttentionMap,
+    Cost,
     Document,
     Opinion,
     Overflow,
@@ -55,7 +56,10 @@ WORD_LENGTH = 40
 
 @dataclass
 class Collector:
-    """Gathers a run's events into the parts of its result; ``maps`` holds the attention arrays."""
+    """Gathers a run's events into the parts of its result; ``maps`` holds the attention arrays.
+
+    ``cost`` and ``at`` are those of what was told: of the model calls, and of the last event.
+    """
 
     stages: list[Stage] = field(default_factory=list)
     opinions: list[Opinion] = field(default_factory=list)
@@ -65,9 +69,12 @@ class Collector:
     fallbacks: int = 0
     parse_failures: int = 0
     current_stage: str = ""
+    cost: Cost = field(default_factory=Cost)
+    at: float = 0.0
 
     def take(self, event: BaseEvent) -> None:
         """Add one event."""
+        self.at = event.at
         match event:
             case StageStarted():
                 self.current_stage = event.title
@@ -82,6 +89,7 @@ class Collector:
                 self.routing = event.routing
             case ModelCall():
                 self.parse_failures += event.parse != "ok"
+                self.cost += event.cost
             case Notice():
                 self.notices.append(event.message)
                 self.fallbacks += event.fallback
@@ -167,11 +175,27 @@ def run_one(
         text = f"internal error: {type(problem).__name__}: {problem}"
         status, error = "failed", _error(problem, text, collector)
     cost = run.cost.model_copy(update={"seconds": time.perf_counter() - began})
-    result = header.model_copy(
-        update={"status": status, "answer": answer, "cost": cost, "error": error, **collector.parts()}
-    )
-    sink(RunFinished(at=run.elapsed, status=status, answer=answer, cost=cost, error=error))
-    return Outcome(result, tuple(collector.maps))
+    end = RunFinished(at=run.elapsed, status=status, answer=answer, cost=cost, error=error)
+    return _ended(header, collector, end, sink)
+
+
+def broken_off(
+    header: RunResult, collector: Collector, problem: MdqaError | None, sink: Callable[[BaseEvent], None]
+) -> Outcome:
+    """The end of a :func:`run_one` whose process is gone, from the events that ``collector`` has of it.
+
+    It failed by ``problem``; without one it was stopped.
+    """
+    cost = collector.cost.model_copy(update={"seconds": collector.at})
+    error = _error(problem, str(problem), collector) if problem is not None else None
+    status: RunStatus = "failed" if problem is not None else "cancelled"
+    return _ended(header, collector, RunFinished(at=collector.at, status=status, cost=cost, error=error), sink)
+
+
+def _ended(header: RunResult, collector: Collector, end: RunFinished, sink: Callable[[BaseEvent], None]) -> Outcome:
+    ended = {"status": end.status, "answer": end.answer, "cost": end.cost, "error": end.error}
+    sink(end)
+    return Outcome(header.model_copy(update={**ended, **collector.parts()}), tuple(collector.maps))
 
 
 def _answer(header: RunResult, tools: Tools, run: Recorder) -> str:

@@ -42,6 +42,7 @@ class Settings:
     space: bool = field(default=False, metadata=OF_THE_HOST)  # a Hugging Face Space
     oauth: bool = field(default=False, metadata=OF_THE_HOST)  # ... whose people sign in with their accounts there
     zero_gpu: bool = field(default=False, metadata=OF_THE_HOST)  # ... that lends a GPU to single functions
+    gpu_seconds: int = 300  # the longest time for which one run borrows that GPU
     snapshots: str = ""  # where snapshots of the database go: a folder, or hf://datasets/OWNER/NAME
     snapshot_minutes: int = 10
     log_level: str = "INFO"
@@ -97,6 +98,7 @@ class Settings:
             space=space,
             oauth=oauth,
             zero_gpu=space and env.get("SPACES_ZERO_GPU", "").lower() in ("1", "true"),
+            gpu_seconds=_integer(env, "MDQA_GPU_SECONDS", cls.gpu_seconds, 1, 3600),
             snapshots=env.get("MDQA_SNAPSHOTS", "").strip(),
             snapshot_minutes=_integer(env, "MDQA_SNAPSHOT_MINUTES", cls.snapshot_minutes, 1, 1440),
             log_level=_one_of(env, "MDQA_LOG_LEVEL", cls.log_level, LOG_LEVELS),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mdqa.cancellation import CancelToken
-from mdqa.errors import PromptTooLong
+from mdqa.errors import LoanError, PromptTooLong
 from mdqa.methods.base import Tools
 from mdqa.methods.direct.method import DirectConfig
 from mdqa.methods.recorder import Recorder
 from mdqa.prompting import document_segment
 from mdqa.records import Document, Question
-from mdqa.run import INSTRUCTION_TOKENS, begin, fit_documents, run_one
-from mdqa.trace import BaseEvent, Notice
+from mdqa.run import INSTRUCTION_TOKENS, Collector, begin, broken_off, fit_documents, run_one
+from mdqa.trace import BaseEvent, ModelCall, Notice, RunFinished
 from tests.tiny import tiny_backend
 
 
@@ -99,3 +99,19 @@ def test_a_question_that_leaves_no_room_is_what_is_named(tools: Tools, overflow:
     long = item("Here.").model_copy(update={"question": "why " * 20_000})
     with pytest.raises(PromptTooLong, match="The question has"):
         fit(long, tools, overflow)
+
+
+@pytest.mark.parametrize(("problem", "status"), [(LoanError("taken back"), "failed"), (None, "cancelled")])
+def test_a_run_whose_process_is_gone_keeps_what_it_told(tools: Tools, problem: LoanError | None, status: str) -> None:
+    header = begin("direct", DirectConfig(), item("Here.", "There."), tools)
+    events: list[BaseEvent] = []
+    whole = run_one(header, tools, sink=events.append)
+    told, collector = events[: next(i for i, e in enumerate(events) if isinstance(e, ModelCall)) + 1], Collector()
+    for event in told:
+        collector.take(event)
+    rest: list[BaseEvent] = []
+    cut = broken_off(header, collector, problem, rest.append).result
+    assert cut.status == status and cut.answer == "" and (cut.error is None) == (problem is None)
+    assert cut.stages == whole.result.stages[: len(cut.stages)] and len(cut.stages) < len(whole.result.stages)
+    assert cut.cost.llm_calls == 1 and cut.cost.prompt_tokens == whole.result.cost.prompt_tokens
+    assert cut.cost.seconds == told[-1].at and [type(event) for event in rest] == [RunFinished]

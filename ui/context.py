@@ -14,9 +14,11 @@ from mdqa.calibration import builtin_profiles, find_profile
 from mdqa.methods.base import Encoder
 from mdqa.records import Profile
 from mdqa.retrieval.dense import MiniLMEncoder
+from mdqa.run import run_one
 from mdqa.settings import Settings
 from storage.store import Store
 from ui.engine import Engine
+from ui.lending import CarryOut, lent_gpu
 from ui.snapshotting import Snapshotter, snapshotter
 
 SCRIPTED_NOTE = (
@@ -67,12 +69,18 @@ def open_context(settings: Settings) -> Context:
     if snapshots is not None:
         snapshots.restore()
     store = Store.open(settings.database)
+    device, dtype = settings.device, settings.dtype
+    carry_out: CarryOut = run_one
+    if settings.zero_gpu:
+        # Here the model lies in the main memory, in the format that a GPU wants.
+        device, dtype = "cpu", "bfloat16" if dtype == "auto" else dtype
+        carry_out = lent_gpu(store, settings)
 
     def make_backend(model: str, progress: Callable[[str, float | None], None]) -> Backend:
         backend = load_backend(
             model,
-            device=settings.device,
-            dtype=settings.dtype,
+            device=device,
+            dtype=dtype,
             cache=settings.cache,
             api_key=settings.api_key,
             vllm_python=settings.vllm_python,
@@ -87,7 +95,7 @@ def open_context(settings: Settings) -> Context:
     def make_encoder() -> Encoder:
         return MiniLMEncoder()
 
-    engine = Engine(store, make_backend, make_encoder, profile_of, queue=settings.queue)
+    engine = Engine(store, make_backend, make_encoder, profile_of, queue=settings.queue, carry_out=carry_out)
     model = settings.model or default_model()
     engine.start(model)
     if snapshots is not None:

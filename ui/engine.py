@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 
 from mdqa.backends.base import Capability
@@ -23,6 +24,7 @@ from ui.calibrating import CalibrationOrder, LiveCalibration
 from ui.faceting import OlderRuns, facets_now
 from ui.following import LiveRun, Order, correctness
 from ui.keeping import keep_begun, keep_unbegun, keep_waiting
+from ui.lending import CarryOut
 from ui.loaded import LoadedModel, MakeBackend
 from ui.logs import log, working_on
 from ui.study_jobs import LiveStudy, StudyOrder
@@ -47,7 +49,10 @@ Job = LiveRun | LiveCalibration | LiveStudy
 
 
 class Engine:
-    """Worker thread, queue and model. ``find_profile`` gives the calibration for (method, model, name) or None."""
+    """Worker thread, queue and model.
+
+    ``find_profile`` gives the calibration for (method, model, name) or None; ``carry_out`` computes a run.
+    """
 
     def __init__(
         self,
@@ -57,8 +62,10 @@ class Engine:
         find_profile: Callable[[str, str, str], Profile | None],
         *,
         queue: int = 32,
+        carry_out: CarryOut = run_one,
     ) -> None:
         self._store = store
+        self._run = carry_out
         self._new_encoder = make_encoder
         self._encoder: Encoder | None = None
         self._find_profile = find_profile
@@ -66,6 +73,7 @@ class Engine:
         self._changed = threading.Condition()
         self._waiting: deque[LoadJob | Job] = deque()
         self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._contexts: dict[str, Context] = {}  # in which the jobs that have not ended were asked for
         self._working: LoadJob | Job | None = None
         self._model = LoadedModel(make_backend)
         self._closing = False
@@ -146,6 +154,7 @@ class Engine:
                 keep_waiting(self._store, order)
             except BaseException:
                 self._waiting.remove(self._jobs.pop(run_id))
+                del self._contexts[run_id]
                 raise
         return run_id
 
@@ -171,6 +180,7 @@ class Engine:
             if waiting >= self._limit:
                 raise ConfigError(f"{waiting} runs are waiting already; try again when some are done")
             self._jobs[job.order.run_id] = job
+            self._contexts[job.order.run_id] = copy_context()
             self._waiting.append(job)
             self._forget()
             self._changed.notify_all()
@@ -186,6 +196,7 @@ class Engine:
             waited = job in self._waiting
             if waited:
                 self._waiting.remove(job)
+                del self._contexts[run_id]
         if waited:
             self._end_unbegun(job, "cancelled")
         return True
@@ -226,12 +237,22 @@ class Engine:
                 if self._closing:
                     break
                 job = self._working = self._waiting.popleft()
-            with working_on(run="" if isinstance(job, LoadJob) else job.order.run_id):
+            if isinstance(job, LoadJob):
                 self._attend_to(job)
+                continue
+            name = job.order.run_id
+            self._contexts[name].run(self._attend_to, job, name)
+            with self._changed:
+                if job not in self._waiting:  # a study comes again
+                    del self._contexts[name]
         self._model.unload()
 
-    def _attend_to(self, job: LoadJob | Job) -> None:
+    def _attend_to(self, job: LoadJob | Job, run: str = "") -> None:
         """Do it; a failure ends this job and no other."""
+        with working_on(run=run):
+            self._attempt(job)
+
+    def _attempt(self, job: LoadJob | Job) -> None:
         try:
             if isinstance(job, LoadJob):
                 if job.model:
@@ -318,7 +339,7 @@ class Engine:
 
         last: list[BaseEvent] = []
         with self._model.use:
-            outcome = run_one(header, tools, sink=sink, cancel=run.cancel)
+            outcome = self._run(header, tools, sink=sink, cancel=run.cancel)
         if outcome.result.error is not None:
             log.warning("run %s failed: %s", order.run_id, outcome.result.error.message)
         right, facets = correctness(outcome.result), facets_now(outcome.result, calls)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib.util
-import ipaddress
 import os
 import signal
 import socket
@@ -23,7 +22,8 @@ from mdqa.errors import ConfigError
 from mdqa.settings import Settings
 from mdqa.users import clean_name, read_users, too_open
 from ui.logs import log
-from ui.shield import MAX_UPLOAD, Shield
+from ui.page import SESSIONS
+from ui.shield import MAX_UPLOAD, Shield, is_loopback
 from ui.signing_in import SignIn
 
 NETWORKED = ("nfs", "cifs", "smb", "fuse", "9p", "ceph", "gluster", "lustre", "afs")
@@ -88,8 +88,9 @@ def check_storage(settings: Settings) -> None:
         log.warning("this Space forgets everything when it restarts; set MDQA_SNAPSHOTS to keep it")
     if settings.zero_gpu:
         log.warning(
-            "ZeroGPU lends its GPU to single functions and not to a program that keeps a model loaded, so everything "
-            "is computed on the CPU here; choose CPU hardware, or a GPU that the Space has for itself"
+            "ZeroGPU lends a GPU for each run, for %d seconds at most (MDQA_GPU_SECONDS); calibrations have none and "
+            "are computed on the processor",
+            settings.gpu_seconds,
         )
 
 
@@ -145,18 +146,11 @@ def check_people(settings: Settings) -> None:
             raise ConfigError("signing in with Hugging Face needs two packages; run: pip install 'gradio[oauth]'")
         if not settings.admins:
             log.warning("nobody is named in MDQA_ADMINS, so nobody can do what an admin does")
-    if not settings.sign_in and not _is_loopback(settings.host):
+    if not settings.sign_in and not is_loopback(settings.host):
         log.warning(
             "everybody who can reach %s:%d may use this page%s; set MDQA_USER and MDQA_PASSWORD, or MDQA_USERS",
             *(settings.host, settings.port, "" if settings.space else ", delete and export included"),
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def stop_on_terminate() -> None:
@@ -169,6 +163,14 @@ def stop_on_terminate() -> None:
     signal.signal(signal.SIGTERM, interrupt)
 
 
+def events_at_once(settings: Settings) -> int:
+    """Events that Gradio works on at a time: two who watch each run that may be in line, and 40 others.
+
+    Whoever watches a run holds a place until it ends. Gradio's own 40 would leave none for Stop where 40 people watch.
+    """
+    return 40 + 2 * (settings.queue + 1)
+
+
 def launch_options(settings: Settings) -> dict[str, Any]:
     """Gradio's switches: nothing public, nothing recorded in the browser, no fault's text on the page."""
     return {
@@ -177,11 +179,13 @@ def launch_options(settings: Settings) -> dict[str, Any]:
         "auth": SignIn(settings).check if settings.sign_in == "password" else None,
         "auth_message": "Sign in with the name and the password that you were given.",
         "app_kwargs": {
-            "middleware": [Middleware(GZipMiddleware, minimum_size=2000), Middleware(Shield, space=settings.space)]
+            "middleware": [Middleware(GZipMiddleware, minimum_size=2000), Middleware(Shield, settings=settings)]
         },
         "allowed_paths": [],
         "blocked_paths": blocked_paths(settings),
         "max_file_size": MAX_UPLOAD,
+        "max_threads": events_at_once(settings),
+        "state_session_capacity": SESSIONS,
         "run_history": False,
         "ssr_mode": False,
         "show_error": False,

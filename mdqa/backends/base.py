@@ -145,6 +145,15 @@ class Noticing(Protocol):
 
 
 @runtime_checkable
+class Movable(Protocol):
+    """A backend whose model lies in this process and can be brought to another device."""
+
+    def move(self, device: str) -> None:
+        """Compute on this device from now on; ModelError where its memory does not hold the model."""
+        ...
+
+
+@runtime_checkable
 class ScoringBackend(Backend, Protocol):
     """Also gives log-likelihoods."""
 

@@ -17,6 +17,7 @@ from mdqa.backends.base import (
     GenerationRequest,
     InspectableBackend,
     Likelihood,
+    Movable,
     Noticing,
     Steering,
     TextCallback,
@@ -100,6 +101,12 @@ class ComposedBackend:
         return [
             words for one in (self.writer, self.inspector) if isinstance(one, Noticing) for words in one.take_notices()
         ]
+
+    def move(self, device: str) -> None:
+        """See :class:`mdqa.backends.base.Movable`; what runs elsewhere stays there."""
+        for one in (self.writer, self.inspector):
+            if isinstance(one, Movable):
+                one.move(device)
 
     def close(self) -> None:
         """Close both."""

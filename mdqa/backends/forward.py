@@ -76,14 +76,30 @@ class Engine:
     def __init__(self, model: Any, device: str) -> None:
         config = model.config.get_text_config()
         self.model: Any = model
-        self.device = device
         self.vocabulary: int = config.vocab_size
         self.layers: int = config.num_hidden_layers
-        self.batch_tokens, self.pass_budget = (12288, 2048) if device == "cpu" else (32768, 32768)
         self.notices: list[str] = []
-        self.worth = 24 if device == "cpu" else 512
+        self._work_on(device)
         self.windows = layer_windows(config)
         self._sliding_window = _smallest_window(config)
+
+    def _work_on(self, device: str) -> None:
+        self.device = device
+        self.batch_tokens, self.pass_budget = (12288, 2048) if device == "cpu" else (32768, 32768)
+        self.worth = 24 if device == "cpu" else 512
+
+    def move(self, device: str) -> None:
+        """Bring the model to another device; ModelError where its memory does not hold it."""
+        try:
+            self.model = self.model.to(device)
+        except torch.OutOfMemoryError:
+            fits = False  # the exception holds tensors, so nothing is freed before this block is left
+        else:
+            fits = True
+        if not fits:
+            torch.cuda.empty_cache()
+            raise ModelError(f"there is not enough memory on {device} for this model; choose a smaller one")
+        self._work_on(device)
 
     def close(self) -> None:
         """Drop the model; later passes raise ModelError."""

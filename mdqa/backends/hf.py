@@ -55,13 +55,23 @@ class TransformersBackend:
         dtype_reason: str = "",
     ) -> None:
         config = model.config.get_text_config()
-        self.name, self.model, self.device, self.dtype_reason = name, model_name, device, dtype_reason
+        self.name, self.model, self.dtype_reason = name, model_name, dtype_reason
         self.layers: int = config.num_hidden_layers
         self.heads: int = config.num_attention_heads
         self.window: int = config.max_position_embeddings
         self.encoder = PromptEncoder(tokenizer)
         self._engine = Engine(model, device)
         self._decoder = Decoder(self._engine, tokenizer)
+
+    @property
+    def device(self) -> str:
+        """Where the model computes."""
+        return self._engine.device
+
+    def move(self, device: str) -> None:
+        """See :class:`mdqa.backends.base.Movable`."""
+        if device != self.device:
+            self._engine.move(device)
 
     @property
     def pretrained(self) -> Any:

@@ -20,6 +20,7 @@ from mdqa.backends.base import (
     GenerationRequest,
     InspectableBackend,
     Likelihood,
+    Movable,
     Noticing,
     Steering,
     TextCallback,
@@ -51,6 +52,7 @@ class RememberingBackend:
         self.name, self.model, self.window = inner.name, inner.model, inner.window
         self.capabilities = inner.capabilities
         self.layers, self.heads = inner.layers, inner.heads
+        self._memory_bytes, self._moved_to = memory_bytes, ""
         self._memory = PassMemory(memory_bytes)
         self._replies: ReplyMemory[Generation] = ReplyMemory(reply_bytes)
         self._likelihoods: ReplyMemory[Likelihood] = ReplyMemory(reply_bytes)
@@ -171,6 +173,13 @@ class RememberingBackend:
     def take_notices(self) -> list[str]:
         """What the inner backend has to say."""
         return self.inner.take_notices() if isinstance(self.inner, Noticing) else []
+
+    def move(self, device: str) -> None:
+        """See :class:`mdqa.backends.base.Movable`. Keys and values of the old device are forgotten."""
+        if isinstance(self.inner, Movable) and device != self._moved_to:
+            self._memory.close()
+            self.inner.move(device)
+            self._memory, self._moved_to = PassMemory(self._memory_bytes), device
 
     def close(self) -> None:
         """Forget everything and free the model's memory."""

@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mdqa.backends.base import Backend, GenerationRequest, InspectableBackend, ScoringBackend, Steering
+from mdqa.backends.base import Backend, GenerationRequest, InspectableBackend, Movable, ScoringBackend, Steering
+from mdqa.backends.composed import ComposedBackend
 from mdqa.backends.pass_memory import Beginning, Pass, PassMemory, Wanted
 from mdqa.backends.remembering import RememberingBackend, remembering
 from mdqa.backends.scripted import ScriptedBackend
@@ -299,3 +300,14 @@ def test_it_is_a_backend_like_the_one_within(make: Callable[[], InspectableBacke
     assert found.logprob == pytest.approx(expected.logprob)
     assert_same_map(attend(backend, prompt()).map, attend(inner, prompt()).map)
     assert attend(backend, prompt()).cost.prefill_tokens_computed == 0
+
+
+def test_what_is_moved_remembers_nothing_of_the_old_device() -> None:
+    inner = tiny_backend()
+    backend = RememberingBackend(inner)
+    attend(backend, prompt())
+    pair = ComposedBackend(ScriptedBackend(), backend)
+    assert isinstance(pair, Movable) and backend.remembered_bytes > 0
+    pair.move("meta")  # the writer lies elsewhere and stays there
+    assert inner.device == "meta" and {parameter.device.type for parameter in inner.pretrained.parameters()} == {"meta"}
+    assert backend.remembered_bytes == 0
