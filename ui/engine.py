@@ -8,10 +8,8 @@ stored when the page is closed. One model is loaded at a time; a job that wants 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from contextvars import Context, copy_context
-from dataclasses import dataclass
+from functools import partial
 
 from mdqa.backends.base import Capability
 from mdqa.errors import ConfigError, MdqaError, OutputError, StorageError
@@ -25,6 +23,7 @@ from ui.faceting import OlderRuns, facets_now
 from ui.following import LiveRun, Order, correctness
 from ui.keeping import keep_begun, keep_unbegun, keep_waiting
 from ui.lending import CarryOut
+from ui.line import Job, Line, LoadJob
 from ui.loaded import LoadedModel, MakeBackend
 from ui.logs import log, working_on
 from ui.study_jobs import LiveStudy, StudyOrder
@@ -32,20 +31,6 @@ from ui.views.calibration import CalibrationState
 from ui.views.live import Snapshot
 from ui.views.models import ModelStatus
 from ui.views.studies import StudyState
-
-REMEMBERED = 64
-"""Ended jobs whose last snapshot stays in memory; older runs are read from the store."""
-
-
-@dataclass(frozen=True)
-class LoadJob:
-    """Load a model so that it is there when the first run comes; without a name, free the one that is there."""
-
-    model: str
-
-
-Job = LiveRun | LiveCalibration | LiveStudy
-"""What people ask for and follow."""
 
 
 class Engine:
@@ -69,38 +54,25 @@ class Engine:
         self._new_encoder = make_encoder
         self._encoder: Encoder | None = None
         self._find_profile = find_profile
-        self._limit = queue
-        self._changed = threading.Condition()
-        self._waiting: deque[LoadJob | Job] = deque()
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._contexts: dict[str, Context] = {}  # in which the jobs that have not ended were asked for
-        self._working: LoadJob | Job | None = None
+        self._line = Line(queue)
         self._model = LoadedModel(make_backend)
-        self._closing = False
         self._thread = threading.Thread(target=self._work, name="mdqa-engine", daemon=True)
         self._older = OlderRuns(store)
 
     def start(self, model: str = "") -> None:
         """Begin to take jobs; ``model`` is loaded first."""
         if model:
-            self._model.say(ModelStatus("loading", model, "waiting to be loaded"))
-            self._waiting.append(LoadJob(model))
+            self.load(model)
         self._thread.start()
         self._older.start()
 
     def close(self, timeout: float = 30.0) -> None:
         """Stop the work that is going on, free the model, and keep what still waited as interrupted."""
         self._older.stop()
-        with self._changed:
-            self._closing = True
-            for job in self._jobs.values():
-                job.cancel.cancel()
-            waiting = [job for job in self._waiting if not isinstance(job, LoadJob)]
-            self._waiting.clear()
-            self._changed.notify_all()
-        for job in waiting:
+        for job in self._line.close():
             self._end_unbegun(job, "interrupted")
-        self._thread.join(timeout)
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
 
     @property
     def model_status(self) -> ModelStatus:
@@ -119,10 +91,9 @@ class Engine:
 
     def count_tokens(self, texts: Sequence[str]) -> tuple[int, int] | None:
         """Tokens of the texts and the model's window; None while no model is there or it is busy."""
-        with self._changed:
-            backend = self._model.backend
-            if backend is None or self._working is not None:
-                return None
+        backend = self._model.backend
+        if backend is None or not self._line.idle:
+            return None
         if not self._model.use.acquire(blocking=False):
             return None
         try:
@@ -132,148 +103,87 @@ class Engine:
 
     def load(self, model: str) -> None:
         """Ask for a model to be loaded when the jobs before it are done."""
-        with self._changed:
-            self._model.say(ModelStatus("loading", model, "waiting to be loaded"))
-            self._waiting.append(LoadJob(model))
-            self._changed.notify_all()
+        self._model.say(ModelStatus("loading", model, "waiting to be loaded"))
+        self._line.put_load(LoadJob(model))
 
     def unload(self) -> None:
         """Ask for the model's memory to be freed when the jobs before it are done; the next run loads one again."""
-        with self._changed:
-            if self._model.name:
-                words = "its memory is freed as soon as the runs before are done"
-                self._model.say(ModelStatus("loading", self._model.name, words))
-            self._waiting.append(LoadJob(""))
-            self._changed.notify_all()
+        if self._model.name:
+            words = "its memory is freed as soon as the runs before are done"
+            self._model.say(ModelStatus("loading", self._model.name, words))
+        self._line.put_load(LoadJob(""))
 
     def submit(self, order: Order) -> str:
         """Put a run in line and store it; ConfigError when the line is full."""
-        with self._changed:  # it does not begin before it is stored
-            run_id = self._put(LiveRun(order))
-            try:
-                keep_waiting(self._store, order)
-            except BaseException:
-                self._waiting.remove(self._jobs.pop(run_id))
-                del self._contexts[run_id]
-                raise
-        return run_id
+        return self._line.put(LiveRun(order), keep=partial(keep_waiting, self._store, order))
 
     def calibrate(self, order: CalibrationOrder) -> str:
         """Put a calibration in line; ConfigError when the line is full or the same profile is being made already."""
-        with self._changed:
+
+        def only_one() -> None:
             for state in self.calibrations():
                 same = (state.title, state.model, state.name) == (order.title, order.model, order.name)
                 if same and not state.finished:
                     raise ConfigError(f"a profile {order.name!r} is being made already; wait for it or stop it first")
-            return self._put(LiveCalibration(order))
+
+        return self._line.put(LiveCalibration(order), check=only_one)
 
     def study(self, order: StudyOrder) -> str:
         """Put a study in line; one that waits or works already stays as it is. ConfigError when the line is full."""
-        with self._changed:
-            known = self._jobs.get(order.run_id)
-            going = known is not None and not known.snapshot().finished
-            return order.run_id if going else self._put(LiveStudy(order))
-
-    def _put(self, job: Job) -> str:
-        with self._changed:
-            waiting = sum(not isinstance(other, LoadJob) for other in self._waiting)
-            if waiting >= self._limit:
-                raise ConfigError(f"{waiting} runs are waiting already; try again when some are done")
-            self._jobs[job.order.run_id] = job
-            self._contexts[job.order.run_id] = copy_context()
-            self._waiting.append(job)
-            self._forget()
-            self._changed.notify_all()
-        return job.order.run_id
+        return self._line.put(LiveStudy(order))
 
     def stop(self, run_id: str) -> bool:
         """Ask a run or a calibration to stop; False if it is not known here or has ended."""
-        with self._changed:
-            job = self._jobs.get(run_id)
-            if job is None or job.snapshot().finished:
-                return False
-            job.cancel.cancel()
-            waited = job in self._waiting
-            if waited:
-                self._waiting.remove(job)
-                del self._contexts[run_id]
-        if waited:
+        job, waited = self._line.stop(run_id)
+        if job is not None and waited:
             self._end_unbegun(job, "cancelled")
-        return True
+        return job is not None
 
     def snapshot(self, run_id: str) -> Snapshot | None:
         """The run now; None if this program has not carried it out lately."""
-        with self._changed:
-            job = self._jobs.get(run_id)
-            return job.snapshot(self._place(job)) if isinstance(job, LiveRun) else None
+        job, place = self._line.find(run_id) or (None, 0)
+        return job.snapshot(place) if isinstance(job, LiveRun) else None
 
     def study_state(self, study_id: str) -> StudyState | None:
         """The study now; None if this program has not worked on it lately."""
-        with self._changed:
-            job = self._jobs.get(study_id)
-            return job.snapshot(self._place(job)) if isinstance(job, LiveStudy) else None
+        job, place = self._line.find(study_id) or (None, 0)
+        return job.snapshot(place) if isinstance(job, LiveStudy) else None
 
     def calibrations(self) -> list[CalibrationState]:
         """The calibrations that wait, work or have ended lately, the newest first."""
-        with self._changed:
-            found = [job for job in self._jobs.values() if isinstance(job, LiveCalibration)]
-            return [job.snapshot(self._place(job)) for job in reversed(found)]
-
-    def _place(self, job: Job) -> int:
-        """How many jobs come before this one: 0 when it works or has ended."""
-        return list(self._waiting).index(job) + (self._working is not None) if job in self._waiting else 0
-
-    def _forget(self) -> None:
-        ended = [key for key, job in self._jobs.items() if job.snapshot().finished]
-        for key in ended[: max(0, len(self._jobs) - REMEMBERED)]:
-            del self._jobs[key]
+        return [job.snapshot(place) for job, place in self._line.all() if isinstance(job, LiveCalibration)]
 
     def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._working = None
-                while not self._waiting and not self._closing:
-                    self._changed.wait()
-                if self._closing:
-                    break
-                job = self._working = self._waiting.popleft()
-            if isinstance(job, LoadJob):
-                self._attend_to(job)
-                continue
-            name = job.order.run_id
-            self._contexts[name].run(self._attend_to, job, name)
-            with self._changed:
-                if job not in self._waiting:  # a study comes again
-                    del self._contexts[name]
+        while taken := self._line.take():
+            job, context = taken
+            context.run(self._attend_to, job)
         self._model.unload()
 
-    def _attend_to(self, job: LoadJob | Job, run: str = "") -> None:
+    def _attend_to(self, job: LoadJob | Job) -> None:
         """Do it; a failure ends this job and no other."""
-        with working_on(run=run):
-            self._attempt(job)
+        with working_on(run="" if isinstance(job, LoadJob) else job.order.run_id):
+            try:
+                self._attempt(job)
+            except MdqaError as problem:
+                log.warning("%s", problem)
+                ours = not isinstance(problem, StorageError | OutputError)  # those name paths of the server
+                _fail(job, str(problem) if ours else "")
+            except Exception:
+                log.exception("a job failed")
+                _fail(job)
 
     def _attempt(self, job: LoadJob | Job) -> None:
-        try:
-            if isinstance(job, LoadJob):
-                if job.model:
-                    self._model.ready(job.model)
-                else:
-                    self._model.unload()
-            elif isinstance(job, LiveCalibration):
-                self._calibrate(job)
-            elif isinstance(job, LiveStudy):
-                self._carry_on(job)
+        if isinstance(job, LoadJob):
+            if job.model:
+                self._model.ready(job.model)
             else:
-                self._carry_out(job)
-        except MdqaError as problem:
-            log.warning("%s", problem)
-            if not isinstance(job, LoadJob):
-                ours = not isinstance(problem, StorageError | OutputError)  # those name paths of the server
-                job.end("failed", str(problem) if ours else _reference(job.order.run_id))
-        except Exception:
-            log.exception("a job failed")
-            if not isinstance(job, LoadJob):
-                job.end("failed", _reference(job.order.run_id))
+                self._model.unload()
+        elif isinstance(job, LiveCalibration):
+            self._calibrate(job)
+        elif isinstance(job, LiveStudy):
+            self._carry_on(job)
+        else:
+            self._carry_out(job)
 
     def _calibrate(self, job: LiveCalibration) -> None:
         backend = self._model.ready(job.order.model, job.preparing)
@@ -285,21 +195,14 @@ class Engine:
         """The next run of a study; then the study stands at the end of the line, so that others' runs come between."""
         run = study.next_run()
         if run is not None:
-            with self._changed:
-                self._jobs[run.order.run_id] = run
-            try:
+            with self._line.beside(run):  # it is stored; a long study would push others' runs out
                 carried_out = self._carry_out(run)
                 study.took(run)
-            finally:
-                with self._changed:
-                    del self._jobs[run.order.run_id]  # it is stored; a long study would push others' runs out
             if not carried_out:  # the model cannot be had, and the runs that are left would say the same
                 study.end("failed", run.snapshot().error)
                 return
-        with self._changed:
-            if not self._closing and study.rests():
-                self._waiting.append(study)
-        if self._closing and not study.snapshot().finished:
+        self._line.put_back(study, study.rests)
+        if self._line.closed and not study.snapshot().finished:
             study.end("interrupted")
 
     def _carry_out(self, run: LiveRun) -> bool:
@@ -364,5 +267,8 @@ class Engine:
         job.end(status)
 
 
-def _reference(run_id: str) -> str:
-    return f"Something went wrong inside the program (reference {run_id[:8]}); the details are in the program's log."
+def _fail(job: LoadJob | Job, reason: str = "") -> None:
+    """The job failed; a fault of ours is named by a reference."""
+    if not isinstance(job, LoadJob):
+        fault = f"Something went wrong inside the program (reference {job.order.run_id[:8]}); its log has the details."
+        job.end("failed", reason or fault)

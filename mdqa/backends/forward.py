@@ -14,6 +14,7 @@ from mdqa.attention.rows import ROWS_ARGUMENT, Group, Rows
 from mdqa.backends.batching import Alike, alike, passes
 from mdqa.backends.gathering import Gathered, Part
 from mdqa.backends.prefix import Prefix, common_length
+from mdqa.backends.windows import layer_windows, smallest_window
 from mdqa.errors import ModelError, OutOfMemory
 from mdqa.records import Cost
 
@@ -22,8 +23,6 @@ REPLY_ALLOWANCE = 1024
 
 SMALLEST_BATCH = 256
 """Tokens of a batch below which halving it cannot help any more: most prompts are a batch of their own by then."""
-
-_PLAIN_LAYERS = {"full_attention", "sliding_attention"}
 
 
 @dataclass
@@ -81,7 +80,7 @@ class Engine:
         self.notices: list[str] = []
         self._work_on(device)
         self.windows = layer_windows(config)
-        self._sliding_window = _smallest_window(config)
+        self._sliding_window = smallest_window(config)
 
     def _work_on(self, device: str) -> None:
         self.device = device
@@ -343,24 +342,3 @@ class Engine:
 
 def _probing(probe: Probe | None) -> dict[str, Any]:
     return {} if probe is None else {PROBE_ARGUMENT: probe}
-
-
-def layer_windows(config: Any) -> tuple[int | None, ...] | None:
-    """Per layer its sliding window, None where it sees everything; None at all for a model with other layers."""
-    window = getattr(config, "sliding_window", None)
-    types = getattr(config, "layer_types", None)
-    if types is None:
-        types = ["sliding_attention" if window else "full_attention"] * config.num_hidden_layers
-    sharing: int = getattr(config, "num_kv_shared_layers", 0)
-    if set(types) - _PLAIN_LAYERS or sharing:
-        return None
-    return tuple(int(window) if kind == "sliding_attention" and window else None for kind in types)
-
-
-def _smallest_window(config: Any) -> int | None:
-    """Sliding window of the model's layers, None if every layer sees everything."""
-    types = getattr(config, "layer_types", None)
-    if types is not None and "sliding_attention" not in types:
-        return None
-    window = getattr(config, "sliding_window", None)
-    return int(window) if window else None

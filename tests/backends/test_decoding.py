@@ -10,7 +10,7 @@ import torch
 
 from mdqa.backends.base import GenerationRequest, Likelihood
 from mdqa.backends.decoding import Job, PaddedBatch
-from mdqa.backends.forward import layer_windows
+from mdqa.backends.windows import layer_windows
 from mdqa.backends.hf import TransformersBackend
 from mdqa.backends.prefix import Prefix
 from mdqa.cancellation import CancelToken
