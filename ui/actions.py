@@ -86,7 +86,7 @@ def read_config(method: str, values: Mapping[str, Any]) -> MethodConfig:
 
 def obstacles(context: Context, names: Sequence[str], model: str, configs: Mapping[str, MethodConfig]) -> list[str]:
     """What each chosen method cannot do with this model, in words, before anything runs."""
-    card = next((card for card in context.models if card.id == model), None)
+    card = context.card(model)
     able = context.engine.capabilities if context.engine.loaded() == model else None
     known = set(able if able is not None else card.capabilities if card else ())
     lines = []
@@ -113,7 +113,7 @@ def start_runs(
     """Put one run per method in line and return their ids at once; MdqaError says what is wrong with the choice."""
     if not choices:
         raise ConfigError("choose at least one method")
-    if model not in {card.id for card in context.models}:
+    if context.card(model) is None:
         raise ConfigError(f"the model {model!r} is not offered here")
     if overflow not in get_args(Overflow):
         raise ConfigError(f"there is no rule {overflow!r} for long documents")

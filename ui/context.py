@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mdqa.backends.base import Backend
+from mdqa.backends.base import SEPARATOR, Backend
 from mdqa.backends.catalog import MODELS, ModelCard
 from mdqa.backends.catalog import card as catalog_card
 from mdqa.backends.loading import SCRIPTED, capabilities_by_name, default_model, load_backend, shown_name
@@ -26,6 +26,10 @@ SCRIPTED_NOTE = (
     "methods; its answers and numbers mean nothing."
 )
 
+PAIR_NOTE = (
+    "The first one writes; the second one reads the same prompts, shows its attention and gives likelihoods. What you "
+    "see of attention and scores is the second one's view. Where both are the same model, it can be steered as well."
+)
 
 SOON, LATER = 5.0, 30.0
 """Seconds that the end of the program waits for the run that is going on."""
@@ -41,6 +45,21 @@ class Context:
     model: str
     models: tuple[ModelCard, ...]
     snapshots: Snapshotter | None = None
+
+    def card(self, model: str) -> ModelCard | None:
+        """The card of an offered model, or of two offered ones as one (``A + B``); None for any other."""
+        known = {card.id: card for card in self.models}
+        if model in known:
+            return known[model]
+        writer, _, inspector = model.partition(SEPARATOR)
+        pair = writer in known and inspector in known and inspector in {card.id for card in self.inspectors(writer)}
+        return _card(model) if pair else None
+
+    def inspectors(self, writer: str) -> list[ModelCard]:
+        """The offered models that can stand beside this one to be looked at; none where it can be itself."""
+        if SEPARATOR in writer or "attention" in capabilities_by_name(writer):
+            return []
+        return [card for card in self.models if "attention" in card.capabilities and SEPARATOR not in card.id]
 
     def profiles(self, model: str) -> list[Profile]:
         """Stored profiles of a model, newest first, then those that ship with the package."""
@@ -115,13 +134,14 @@ def offered(model: str, more: Sequence[str] = ()) -> tuple[ModelCard, ...]:
 
 
 def _card(model: str) -> ModelCard:
-    """The catalog's card, or one of a model that the owner named."""
+    """The catalog's card, or one of a model that the owner named, or of two as one."""
+    note = PAIR_NOTE if SEPARATOR in model else "A model that the owner of this program named."
     return catalog_card(model) or ModelCard(
         name=shown_name(model),
         id=model,
         parameters=0,
         window=0,
         where="cpu",
-        note=SCRIPTED_NOTE if model == SCRIPTED else "A model that the owner of this program named.",
+        note=SCRIPTED_NOTE if model == SCRIPTED else note,
         capabilities=capabilities_by_name(model),
     )

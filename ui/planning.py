@@ -278,7 +278,7 @@ def _pieces(context: Context, wish: Wish) -> int | None:
 
 def _check_model(context: Context, wish: Wish) -> None:
     """ConfigError if the model is not offered or cannot do what the method needs."""
-    card = next((card for card in context.models if card.id == wish.model), None)
+    card = context.card(wish.model)
     if card is None:
         raise ConfigError(f"the model {wish.model!r} is not offered here")
     able = context.engine.capabilities if context.engine.loaded() == wish.model else None

@@ -28,11 +28,12 @@ MAX_PROFILE_BYTES = 8 * 2**20
 
 def listed(context: Context) -> list[ListedProfile]:
     """Stored profiles, newest first, then those that ship with the program."""
-    offered = {card.id for card in context.models}
     found = [(profile, False) for profile in context.store.profiles.list()]
     found += [(profile, True) for profile in builtin_profiles()]
     return [
-        ListedProfile(_key(profile, builtin), profile, title_of(profile.method), builtin, profile.model in offered)
+        ListedProfile(
+            _key(profile, builtin), profile, title_of(profile.method), builtin, context.card(profile.model) is not None
+        )
         for profile, builtin in found
     ]
 

@@ -255,7 +255,7 @@ def _configs(plan: _Plan) -> dict[str, MethodConfig]:
 def _check(context: Context, plan: _Plan) -> dict[str, MethodConfig]:
     """The checked configurations; MdqaError if something of the base run is not there any more."""
     base = plan.base
-    if base.model not in {card.id for card in context.models}:
+    if context.card(base.model) is None:
         raise ConfigError(f"the model {base.model!r} of the run is not offered here")
     configs = _configs(plan)
     blocked = obstacles(context, plan.methods, base.model, configs)

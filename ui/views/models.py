@@ -32,6 +32,16 @@ class ModelStatus:
         return self.phase != "loading"
 
 
+def can_be_loaded(status: ModelStatus, model: str) -> bool:
+    """Whether asking for this model would change anything."""
+    return status.phase not in ("ready", "loading") or status.model != model
+
+
+def can_be_freed(status: ModelStatus) -> bool:
+    """Whether there is a model whose memory can be freed."""
+    return status.phase == "ready"
+
+
 def model_card(card: ModelCard) -> str:
     """What a model needs, can do, cannot do, and a plain word about it."""
     labels = "".join(
