@@ -45,9 +45,12 @@ def runs_of(context: Context, question: int) -> list[RunRow]:
 
 
 def first_runs(rows: Sequence[RunRow]) -> list[str]:
-    """The runs that are compared unless told: the newest of every method and model, answering directly first."""
+    """The runs that are compared unless told: the newest of every method and model, answering directly first.
+
+    One that did not go through is the newest only where none did.
+    """
     newest: dict[tuple[str, str], RunRow] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.status != "ok"):
         newest.setdefault((row.method, row.model), row)
     chosen = sorted(newest.values(), key=lambda row: row.method != "direct")
     return [row.id for row in chosen[:MOST_RUNS]]

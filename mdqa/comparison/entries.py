@@ -87,7 +87,7 @@ class Counting:
         self._older = self._changed = 0
 
     def add(self, question: str, result: RunResult) -> None:
-        """Count a run unless one of its entry is there for this question.
+        """Count a run unless one of its entry is there for this question; one that failed gives way to one that did not.
 
         ``question`` is a key that tells questions and versions of one apart: ids like "q1" are common. For the same
         reason a source is known by its id and words.
@@ -100,7 +100,8 @@ class Counting:
         own = self._runs.setdefault(entry.key, {})
         if question in own:
             self._older += 1
-            return
+            if own[question].observation.error is None or result.status != "ok":
+                return
         seen = self._observer.observe(result)
         source = f"{seen.source}\n{result.question.question}"
         own[question] = Counted(result.id, replace(seen, question=question, source=source), position_of(result))

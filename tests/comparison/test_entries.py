@@ -80,6 +80,18 @@ def test_numbers_are_those_of_evaluate() -> None:
     json.dumps(mine, allow_nan=False)
 
 
+def test_a_run_that_failed_gives_way_to_one_that_did_not() -> None:
+    item = question("a")
+    ok = {name: run(item, answer="Rhine", id=name) for name in ("old", "new")}
+    failed = run(item, id="failed").model_copy(
+        update={"status": "failed", "answer": "", "error": RunError(type="PromptTooLong", message="too long")}
+    )
+    for runs, expected in (([ok["old"], failed], "old"), ([failed, ok["new"]], "new"), ([failed], "failed")):
+        found = counted(*runs).made()
+        assert [one.run for own in found.runs.values() for one in own.values()] == [expected]
+        assert found.older == len(runs) - 1
+
+
 def one_failed() -> Compared:
     error = RunError(type="PromptTooLong", message="too long")
     first, second = answers(), answers(config={"context": "none"})[:4]
