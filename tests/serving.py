@@ -120,6 +120,13 @@ class Handler(BaseHTTPRequestHandler):
             self.data({"choices": [], "usage": counted | {"prompt_tokens_details": {"cached_tokens": 16}}})
         self.wfile.write(b"data: [DONE]\n\n")
 
+    def events(self, *lines: str) -> None:
+        """A stream of just these events."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write("".join(f"data: {line}\n\n" for line in (*lines, "[DONE]")).encode())
+
     def event(self, chat: bool, piece: str, finish: str | None) -> None:
         content = {"delta": {"content": piece}} if chat else {"text": piece}
         self.data({"choices": [{"index": 0, "finish_reason": finish, **content}]})

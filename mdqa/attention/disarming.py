@@ -16,12 +16,18 @@ COMMON_MARKERS = (
 """Chat markers of the usual model families, broken inside data whichever model is in use."""
 
 
+_BARRED = r"<[|\uff5c][^|\uff5c<>\s]{1,48}[|\uff5c]>"
+"""The form of nearly all others (<|start_of_role|>, DeepSeek's with wide bars), for servers whose own are not known."""
+
+
 class Disarmer:
     """Breaks control tokens: those of the usual families, and ``special``, the ones of the model in use."""
 
     def __init__(self, special: Iterable[str] = ()) -> None:
-        markers = sorted({*COMMON_MARKERS, *(m for m in special if len(m) > 1)}, key=len, reverse=True)
-        self._markers = re.compile("|".join(re.escape(marker) for marker in markers))
+        # a space inside one of spaces would make it longer, again and again
+        breakable = (m for m in special if len(m) > 1 and m not in f"{m[0]} {m[1:]}")
+        markers = sorted({*COMMON_MARKERS, *breakable}, key=len, reverse=True)
+        self._markers = re.compile("|".join((*(re.escape(marker) for marker in markers), _BARRED)))
 
     def text(self, text: str) -> str:
         """The text with every control token broken after its first character (``<|x|>`` becomes ``< |x|>``)."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
+
+import httpx
 
 from mdqa.errors import ConfigError
 
@@ -12,6 +16,8 @@ def check_address(url: str, what: str) -> None:
     try:
         parts = urlsplit(url)
         bad = parts.scheme not in ("http", "https") or not parts.hostname or (parts.port or 0) < 0
+        bad = bad or not url.isprintable() or " " in url
+        (parts.hostname or "").encode("idna")  # what no name of a host can be is a ValueError
     except ValueError:
         bad, parts = True, urlsplit("")
     if bad:
@@ -21,6 +27,23 @@ def check_address(url: str, what: str) -> None:
             f"the address of {what} must hold no name, password or query: options are stored with every result. "
             "A key belongs into the environment variable MDQA_API_KEY."
         )
+
+
+def way_to(url: str) -> dict[str, Any]:
+    """Options of an HTTP client for this address: what is on this machine is not looked for through a proxy.
+
+    A proxy of the environment knows another "this machine", and would see the key and the documents.
+    """
+    host = urlsplit(url).hostname or ""
+    try:
+        here = ip_address(host).is_loopback
+    except ValueError:
+        here = host == "localhost" or host.endswith(".localhost")
+    if not here:
+        return {}
+    # without the environment's certificates otherwise (SSL_CERT_FILE)
+    trusted = {"verify": httpx.create_ssl_context()} if url.startswith("https") else {}
+    return {"trust_env": False, **trusted}
 
 
 def check_key(key: str) -> None:

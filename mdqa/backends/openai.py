@@ -9,6 +9,8 @@ All requests of a call are on their way at once: batching them is the server's w
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,15 +23,17 @@ from openai import (
     APITimeoutError,
     AsyncOpenAI,
     AuthenticationError,
+    BadRequestError,
     PermissionDeniedError,
+    UnprocessableEntityError,
 )
 
 from mdqa.attention.disarming import Disarmer
 from mdqa.attention.layout import Layout, PromptEncoder, Span
 from mdqa.backends.addresses import key_problem, said
 from mdqa.backends.base import Capability, GenerationRequest, Likelihood, Steering, TextCallback
-from mdqa.backends.calls import Broken, Call, Calls
-from mdqa.backends.served import Served
+from mdqa.backends.calls import Broken, Call, Calls, Reply, Screen, Unreadable
+from mdqa.backends.served import Refusals, Served
 from mdqa.cancellation import CancelToken
 from mdqa.errors import CapabilityError, ModelError, PromptTooLong
 from mdqa.prompting import Prompt, SegmentKind
@@ -44,16 +48,10 @@ PLAIN = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 """Sampling of vLLM as everywhere else here: it would take a model's recommended values where none are given."""
 
 
-class _Screen:
-    """Shows a reply as it grows; one that is sent again after a break shows only what was not shown yet."""
+NO_TEXT = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+"""What the client raises for a stream whose events are none."""
 
-    def __init__(self, on_text: Callable[[str], None]) -> None:
-        self._on_text, self._shown = on_text, ""
-
-    def show(self, text: str) -> None:
-        if len(text) > len(self._shown) and text.startswith(self._shown):
-            self._on_text(text[len(self._shown) :])
-            self._shown = text
+UNREADABLE = "sends what cannot be read as a reply; is this the address of an OpenAI-compatible API?"
 
 
 class OpenAIBackend:
@@ -64,7 +62,7 @@ class OpenAIBackend:
         model: as the person wrote it; recorded with every run.
         key: the bearer token, or empty. It is kept in this object only.
         tokenizer: the model's own fast one, for servers that take token ids; None for chat turns.
-        limit, timeout, attempts: see :class:`~mdqa.backends.calls.Calls`.
+        limit, timeout, attempts, wait: see :class:`~mdqa.backends.calls.Calls`.
     """
 
     def __init__(
@@ -78,12 +76,15 @@ class OpenAIBackend:
         limit: int = 64,
         timeout: float = 600.0,
         attempts: int = 4,
+        wait: float = 0.5,
     ) -> None:
         self.name, self.model, self.window, self.served = name, model, served.window, served
         self._encoder = PromptEncoder(tokenizer) if tokenizer is not None and served.vllm else None
         self._disarmer = Disarmer()
         self._key = key
-        self._make_calls = partial(Calls, limit=limit, timeout=timeout, attempts=attempts)
+        self._refusals = Refusals()
+        self._without_answer = 0
+        self._make_calls = partial(Calls, limit=limit, timeout=timeout, attempts=attempts, wait=wait)
         self._calls = self._make_calls(served.url, key)
         able: tuple[Capability, ...] = ("generate", "structured")
         self.capabilities: frozenset[Capability] = frozenset((*able, "likelihood") if self._encoder else able)
@@ -108,7 +109,7 @@ class OpenAIBackend:
         calls = []
         for index, request in enumerate(requests):
             body = self._body(request)
-            screen = None if on_text is None else _Screen(partial(on_text, index))
+            screen = None if on_text is None else Screen(partial(on_text, index))
             done = None if on_done is None else partial(on_done, index)
             calls.append(partial(self._write, request, body, screen, done))
         return self._send(calls, cancel)
@@ -142,6 +143,17 @@ class OpenAIBackend:
         if self._encoder is not None:
             return len(self._encoder.tokenizer(self._encoder.disarm(text), add_special_tokens=False)["input_ids"])
         return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+
+    def take_notices(self) -> list[str]:
+        """What the server was not told because it refuses that, and replies that ended before their answer began."""
+        empty, self._without_answer = self._without_answer, 0
+        notices = self._refusals.notices(self.served.url)
+        if empty:
+            notices.append(
+                f"{empty} of the replies came to the end of their length without a word of an answer. A model that "
+                "thinks first needs more tokens, or a server that switches its thinking off."
+            )
+        return notices
 
     def close(self) -> None:
         """Nothing to free: the server is somebody else's."""
@@ -193,6 +205,8 @@ class OpenAIBackend:
                 raise CapabilityError(
                     f"the server {self.served.url} cannot go on with a begun reply, which this method needs; use vLLM"
                 )
+            if self.served.vllm:
+                more["chat_template_kwargs"] = {"enable_thinking": False}  # as everywhere else here
             if request.prompt.reply:
                 more |= {"continue_final_message": True, "add_generation_prompt": False}
         return body | {"extra_body": more}
@@ -201,54 +215,67 @@ class OpenAIBackend:
         self,
         request: GenerationRequest,
         body: Mapping[str, Any],
-        screen: _Screen | None,
+        screen: Screen | None,
         on_done: Callable[[], None] | None,
         client: AsyncOpenAI,
     ) -> Generation:
         """One reply as it comes."""
-        began, text, finish, usage = time.perf_counter(), "", "", None
-        make: Any = client.completions.create if self._encoder is not None else client.chat.completions.create
-        stream = await make(**body)
+        began, reply, stream = time.perf_counter(), Reply(), await self._open(body, client)
         try:
-            async for piece in stream:
-                usage = piece.usage or usage
-                for choice in piece.choices:
-                    new = choice.text if self._encoder is not None else choice.delta.content
-                    text, finish = text + (new or ""), choice.finish_reason or finish
-                if screen is not None:
-                    screen.show(text)
+            async with stream:
+                async for piece in stream:
+                    reply.take(piece)
+                    if screen is not None:
+                        screen.show(reply.text)
         except APITimeoutError:
             raise
         except APIConnectionError as problem:
             raise Broken from problem
-        if not finish:
+        except NO_TEXT:
+            raise Unreadable from None
+        if not reply.finish and "event-stream" not in stream.response.headers.get("content-type", "event-stream"):
+            raise Unreadable
+        if reply.unfinished:
             raise Broken
-        if finish == "content_filter":
+        if reply.finish == "content_filter":
             raise ModelError(f"the server {self.served.url} withholds a reply (content filter)")
         if on_done is not None:
             on_done()
-        cost = self._cost(usage, request.prompt, text, time.perf_counter() - began)
-        return Generation(
-            text=text, finish_reason="length" if finish == "length" else "stop", cost=cost, seed=request.seed
-        )
+        cut = reply.finish == "length"
+        self._without_answer += cut and not reply.text.strip()
+        cost = self._cost(reply.usage, request.prompt, reply.text, time.perf_counter() - began)
+        return Generation(text=reply.text, finish_reason="length" if cut else "stop", cost=cost, seed=request.seed)
+
+    async def _open(self, body: Mapping[str, Any], client: AsyncOpenAI) -> Any:
+        """The stream of a reply. What the server refuses to be told is not said again."""
+        make: Any = client.completions.create if self._encoder is not None else client.chat.completions.create
+        while True:
+            fitting = self._refusals.fit(body)
+            try:
+                return await make(**fitting)
+            except (BadRequestError, UnprocessableEntityError) as refusal:
+                if not self._refusals.learn(refusal.response.text, fitting):
+                    raise
 
     async def _read(
         self, ids: Sequence[int], span: Span, on_done: Callable[[], None] | None, client: AsyncOpenAI
     ) -> Likelihood:
         """The log-probabilities of the tokens of ``span``, each given all before."""
         began = time.perf_counter()
-        reply = await client.completions.create(
-            model=self.served.model,
-            prompt=list(ids[: span.last]),
-            max_tokens=1,
-            temperature=0.0,
-            extra_body={**PLAIN, "prompt_logprobs": 0},
-        )
-        table: Any = (reply.choices[0].model_extra or {}).get("prompt_logprobs")
         try:
+            reply = await client.completions.create(
+                model=self.served.model,
+                prompt=list(ids[: span.last]),
+                max_tokens=1,
+                temperature=0.0,
+                extra_body={**PLAIN, "prompt_logprobs": 0},
+            )
+            table: Any = (reply.choices[0].model_extra or {}).get("prompt_logprobs")
             values = [float(table[place][str(ids[place])]["logprob"]) for place in range(span.first, span.last)]
-        except (KeyError, IndexError, TypeError, ValueError):
-            raise ModelError(f"the server {self.served.url} sends no log-probabilities of the prompt") from None
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError):  # of JSON as well
+            values = [math.nan]
+        if not all(map(math.isfinite, values)):
+            raise ModelError(f"the server {self.served.url} sends no log-probabilities of the prompt")
         if on_done is not None:
             on_done()
         seconds = time.perf_counter() - began
@@ -257,13 +284,11 @@ class OpenAIBackend:
 
     def _cost(self, usage: Any, prompt: Prompt | None, text: str, seconds: float) -> Cost:
         """What the server counted; where it counts nothing, our own count."""
-        if usage is not None:
-            sent, written = int(usage.prompt_tokens), int(usage.completion_tokens)
-            details = usage.prompt_tokens_details
-            cached = int((details.cached_tokens if details is not None else 0) or 0)
-        else:
+        sent, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        if sent is None or written is None:
             sent = self.count_tokens(self.render(prompt)) if prompt is not None else 0
-            written, cached = self.count_tokens(text), 0
+            written = self.count_tokens(text)
+        cached = min(_count(getattr(usage, "prompt_tokens_details", None), "cached_tokens") or 0, sent)
         return Cost(
             llm_calls=1,
             prompt_tokens=sent,
@@ -287,9 +312,24 @@ class OpenAIBackend:
         except (AuthenticationError, PermissionDeniedError):
             raise self._problem(key_problem(self._key)) from None
         except APIStatusError as error:
-            raise self._problem(f"replies {error.status_code}: {said(error.message, self._key)}") from None
+            words = _words(error.body) or error.response.text or error.response.headers.get("Location", "nothing more")
+            raise self._problem(f"replies {error.status_code}: {said(words, self._key)}") from None
         except APIError as error:  # an error that comes in the middle of a stream
-            raise self._problem(f"reports: {said(error.message, self._key)}") from None
+            raise self._problem(f"reports: {said(_words(error.body) or error.message, self._key)}") from None
+        except Unreadable:
+            raise self._problem(UNREADABLE) from None
 
     def _problem(self, what: str) -> ModelError:
         return ModelError(f"the server {self.served.url} (model {self.served.model!r}) {what}")
+
+
+def _words(body: object) -> str:
+    """What an error says of itself, as far as it is in the usual form."""
+    message = body.get("message") if isinstance(body, dict) else body
+    return message if isinstance(message, str) else ""
+
+
+def _count(holder: Any, name: str) -> int | None:
+    """A number of tokens as the server counted it; None where it did not."""
+    value = getattr(holder, name, None)
+    return value if type(value) is int and value >= 0 else None

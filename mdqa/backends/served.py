@@ -1,19 +1,35 @@
-"""What answers at an address: which model, how long its window is, and whether it is vLLM, which takes token ids."""
+"""What answers at an address: its model and window, whether it is vLLM, which takes token ids, and what it refuses."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
-from mdqa.backends.addresses import check_address, check_key, key_problem, said
+from mdqa.backends.addresses import check_address, check_key, key_problem, said, way_to
 from mdqa.errors import ModelError
 
 UNKNOWN_WINDOW = 32_768
 """Tokens assumed where a server does not say how long its window is; it refuses by itself what is too long."""
 
 SECONDS = 10.0
+
+WITHOUT: Mapping[str, str] = {
+    "seed": "a sampled reply cannot be had again",
+    "temperature": "it chooses how much chance is in a reply",
+    "top_p": "it chooses how much chance is in a reply",
+    "stop": "a reply may go on beyond its end",
+    "response_format": "a reply need not have the wanted form",
+    "stream_options": "tokens are estimated",
+}
+"""What some servers do not take, and what follows when it is not sent."""
+
+_REFUSED = re.compile(
+    r"unsupported|not support|unavailable|unknown|unrecogni[sz]ed|unexpected|extra|not permitted|not allowed"
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,11 @@ def look_at(url: str, *, model: str = "", key: str = "") -> Served:
     check_key(key)
     base = url.rstrip("/")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with httpx.Client(timeout=SECONDS, headers=headers) as client:
+    try:
+        client = httpx.Client(timeout=SECONDS, headers=headers, **way_to(base))
+    except (ImportError, ValueError) as error:
+        raise ModelError(f"the proxy that the environment names cannot be used: {error}") from None
+    with client:
         cards = _cards(client, base, key)
         found = _choose(cards, model, base)
         window = found.get("max_model_len")
@@ -55,10 +75,42 @@ def look_at(url: str, *, model: str = "", key: str = "") -> Served:
         return Served(
             base,
             str(found["id"]),
-            window if isinstance(window, int) and window > 0 else UNKNOWN_WINDOW,
+            window if type(window) is int and window > 0 else UNKNOWN_WINDOW,
             _vllm_version(client, base) if found.get("owned_by") == "vllm" else "",
             root if isinstance(root, str) else "",
         )
+
+
+class Refusals:
+    """What a server was found not to take. Some models want another name for the limit, or nothing but the prompt."""
+
+    def __init__(self) -> None:
+        self._without: list[str] = []
+        self._renamed = False
+
+    def fit(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The request in a form that was not refused yet."""
+        fitting = {name: value for name, value in body.items() if name not in self._without}
+        if self._renamed and "max_tokens" in fitting:
+            fitting["max_completion_tokens"] = fitting.pop("max_tokens")
+        return fitting
+
+    def learn(self, refusal: str, sent: Mapping[str, Any]) -> bool:
+        """Whether a request that was refused in these words can be sent again in another form, by :meth:`fit`."""
+        words = refusal.lower()
+        if "max_tokens" in sent and "max_completion_tokens" in words and "instead" in words:
+            self._renamed = True
+            return True
+        named = [name for name in WITHOUT if name in sent and re.search(rf"['\"`.]{name}\b|\b{name}['\"`]", words)]
+        named = named or [name for name in WITHOUT if name in sent and "_" in name and name in words]
+        if not named or not _REFUSED.search(words):
+            return False
+        self._without += [name for name in named[:1] if name not in self._without]
+        return True
+
+    def notices(self, url: str) -> list[str]:
+        """What a person should know of requests that were changed."""
+        return [f"The server {url} does not take {name!r}: {WITHOUT[name]}." for name in self._without]
 
 
 def tokenizer_of(served: Served) -> Any:
@@ -83,16 +135,27 @@ def _cards(client: httpx.Client, base: str, key: str) -> list[dict[str, Any]]:
     except httpx.TimeoutException:
         raise ModelError(f"the server {base} did not reply within {SECONDS:g} seconds; is it still starting?") from None
     except (httpx.RequestError, httpx.InvalidURL) as error:
+        doubt = "is it running, and is the address right?"
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            doubt = "if you trust it, name the file with its certificate in SSL_CERT_FILE"
         raise ModelError(
-            f"the server {base} cannot be reached ({type(error).__name__}: {said(str(error), key)}); is it running, "
-            "and is the address right?"
+            f"the server {base} cannot be reached ({type(error).__name__}: {said(str(error), key)}); {doubt}"
         ) from None
     if reply.status_code in (401, 403):
         raise ModelError(f"the server {base} {key_problem(key)} ({reply.status_code})")
+    if reply.status_code == 429 or reply.status_code >= 500:
+        raise ModelError(
+            f"the server {base} replies {reply.status_code}: {said(reply.text, key)}; it may be busy or still starting"
+        )
+    if reply.has_redirect_location:
+        raise ModelError(
+            f"the server {base} sends on to {said(reply.headers['Location'], key)}; nothing was sent there: give the "
+            "address itself, if you trust it"
+        )
     try:
         data: Any = reply.json()
         cards = [card for card in data["data"] if isinstance(card, dict) and isinstance(card.get("id"), str)]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelError(
             f"{base}/models replies {reply.status_code} and no list of models: {said(reply.text, key)}; the address "
             "must be that of an OpenAI-compatible API, which mostly ends in /v1"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shlex
 import signal
@@ -19,7 +20,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
+from queue import Queue
 from typing import TypeVar
 
 import httpx
@@ -28,7 +31,7 @@ from mdqa.backends.calls import Call
 from mdqa.backends.openai import OpenAIBackend
 from mdqa.backends.served import look_at, tokenizer_of
 from mdqa.cancellation import CancelToken
-from mdqa.errors import ModelError
+from mdqa.errors import ConfigError, ModelError
 
 T = TypeVar("T")
 Progress = Callable[[str, float | None], None]
@@ -50,10 +53,20 @@ REASONS: Mapping[str, str] = {
     "Free memory on device": "the device's memory is in use by another program. Stop that, or give the engine less "
     "with MDQA_VLLM_ARGS='--gpu-memory-utilization 0.5'.",
     "out of memory": "the device has too little memory for this model. Choose a smaller one.",
+    "Address already in use": "another program took its port in the meantime. Start it again.",
     "larger than the available KV cache memory": "the model's window does not fit into memory. Shorten it with "
     "MDQA_VLLM_ARGS='--max-model-len 8192'.",
 }
 """What vLLM's log says when it does not start, and what that means for a person."""
+
+_PREFIX = re.compile(r"^(\(\w[^)]*\) )?((ERROR|WARNING|INFO|CRITICAL) [\d-]+ [\d:]+ \[[^\]]+\] ?)?")
+"""Who writes a line of the log, how grave it is, when and where."""
+
+_PROBLEM = re.compile(r"[\w.]*(Error|Exception)\b|\S+: error: ")
+"""How a line begins that names an exception, or an option that vLLM does not know."""
+
+_ELSEWHERE = re.compile(r"[Ss]ee (the )?(root cause|stack trace)")
+"""In the words of a process that only knows that another one has failed."""
 
 
 class Engine:
@@ -62,8 +75,13 @@ class Engine:
     def __init__(self, source: str, *, dtype: str, device: str, python: str, arguments: str = "") -> None:
         self.key = secrets.token_hex(16)
         self._source, self._dtype, self._device = source, dtype, device
-        self._python, self._arguments = python or sys.executable, shlex.split(arguments)
-        self._log: deque[str] = deque(maxlen=400)
+        self._python = python or sys.executable
+        try:
+            self._arguments = shlex.split(arguments)
+        except ValueError as error:
+            raise ConfigError(f"MDQA_VLLM_ARGS cannot be read ({error}): {arguments}") from None
+        self._log = deque[str](maxlen=400)
+        self._logged = threading.Event()  # the log has come to its end
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
 
@@ -72,6 +90,23 @@ class Engine:
         """Whether the process is there."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def well(self) -> bool:
+        """Whether the server answers and the engine behind it lives."""
+        try:
+            # never through a proxy of the environment, for which 127.0.0.1 is another machine
+            return httpx.get(self.url.removesuffix("/v1") + "/health", timeout=2.0, trust_env=False).is_success
+        except httpx.HTTPError:
+            return False
+
+    def dying(self, patience: float = 10.0) -> bool:
+        """Whether the process has ended or is about to: the server outlives a broken engine by a moment."""
+        if self.alive and not self.well:
+            end = time.monotonic() + patience
+            while self.alive and time.monotonic() < end:
+                time.sleep(0.1)
+        return not self.alive
+
     def start(self, progress: Progress) -> None:
         """Start the process and wait until it answers; ModelError says in words why it does not."""
         port = _free_port()
@@ -79,20 +114,16 @@ class Engine:
         script = Path(__file__).with_name("vllm_process.py")
         command = [self._python, str(script), *self._options(port), *self._arguments]
         environment = _environment(self._cpu) | {"VLLM_API_KEY": self.key, "MDQA_PARENT": str(os.getpid())}
-        try:
-            self._process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,  # its own children end with it, and Ctrl+C here is ours to handle
-            )
-        except OSError as error:
-            raise ModelError(f"the Python {self._python} cannot be started ({error.strerror}). {INSTALL}.") from None
-        threading.Thread(target=self._listen, args=(self._process,), name="mdqa-vllm-log", daemon=True).start()
+        self.stop()  # what an engine that ended by itself has left, such as a child that holds the memory
+        self._log, self._logged = deque(maxlen=400), threading.Event()
+        born = Queue[subprocess.Popen[str] | OSError | ValueError]()
+        living = (command, environment, born, self._log, self._logged)
+        threading.Thread(target=_live, args=living, name="mdqa-vllm", daemon=True).start()
+        process = born.get()
+        if not isinstance(process, subprocess.Popen):
+            reason = getattr(process, "strerror", process)
+            raise ModelError(f"the Python {self._python} cannot be started ({reason}). {INSTALL}.") from None
+        self._process = process
         try:
             self._wait(progress)
         except BaseException:
@@ -110,17 +141,29 @@ class Engine:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(patience)
                 break
+        end = time.monotonic() + 5.0
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # a child that outlived it
+            while time.monotonic() < end:  # children that outlive it still hold the memory that the next model needs
+                os.killpg(process.pid, signal.SIGKILL)
+                time.sleep(0.05)
 
     def last_words(self) -> str:
         """Why the process ended, as far as its log says."""
-        text = "\n".join(self._log)
+        self._logged.wait(1.0)
+        lines = [_PREFIX.sub("", line) for line in list(self._log)]
+        text = "\n".join(lines)
         for sign, meaning in REASONS.items():
             if sign in text:
                 return meaning
-        errors = [line for line in self._log if "Error" in line] or list(self._log)
-        return "its log ends: " + " / ".join(errors[-2:])[:400] if errors else "it said nothing."
+        if self._process is not None and self._process.returncode == -signal.SIGKILL:
+            return "it was killed from outside, as the system does when memory runs out."
+        problems = [place for place, line in enumerate(lines) if _PROBLEM.match(line) and not _ELSEWHERE.search(line)]
+        if problems:
+            more = takewhile(lambda line: line.startswith("  "), lines[problems[-1] + 1 :])
+            told = [lines[problems[-1]], *(line for line in more if "://" not in line)]
+        else:
+            told = [line for line in lines if line.strip()][-2:]
+        return "its log says: " + " / ".join(line.strip() for line in told)[:400] if told else "it said nothing."
 
     @property
     def _cpu(self) -> bool:
@@ -142,22 +185,14 @@ class Engine:
 
         return str(choose_dtype("auto", "cpu")[0]).removeprefix("torch.")
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            self._log.append(line.rstrip())
-
     def _wait(self, progress: Progress) -> None:
         began = time.monotonic()
         progress("Starting vLLM", None)
-        address = self.url.removesuffix("/v1") + "/health"
         while time.monotonic() - began < START_SECONDS:
             if not self.alive:
-                time.sleep(0.2)  # the last lines of the log
                 raise ModelError(f"vLLM does not start with {self._source}: {self.last_words()}")
-            with contextlib.suppress(httpx.HTTPError):
-                if httpx.get(address, timeout=2.0).is_success:
-                    return
+            if self.well:
+                return
             progress(f"Starting vLLM ({time.monotonic() - began:.0f} s)", None)
             time.sleep(0.5)
         raise ModelError(f"vLLM was not ready with {self._source} after {START_SECONDS / 60:.0f} minutes")
@@ -168,31 +203,89 @@ class VLLMBackend(OpenAIBackend):
 
     def __init__(self, engine: Engine, *, model: str, progress: Progress) -> None:
         self._engine, self._progress = engine, progress
+        self._starting, self._closed = threading.Lock(), False
         engine.start(progress)
         try:
             served = look_at(engine.url, key=engine.key)
-            super().__init__(served, model=model, key=engine.key, tokenizer=tokenizer_of(served), name="vllm")
+            super().__init__(
+                served,
+                model=model,
+                key=engine.key,
+                tokenizer=tokenizer_of(served),
+                name="vllm",
+                attempts=2,  # no network is between, so a second failure is the engine's end
+            )
         except BaseException:
             engine.stop()
             raise
 
     def close(self) -> None:
-        """End the engine, which frees its memory."""
+        """End the engine, which frees its memory; it is not started again."""
+        self._closed = True
         self._engine.stop()
 
     def _send(self, calls: Sequence[Call[T]], cancel: CancelToken) -> list[T]:
         """ModelError says why the engine ended, if it did."""
-        if not self._engine.alive:
-            self._engine.start(self._progress)
-            self._move(look_at(self._engine.url, key=self._engine.key))
+        with self._starting:  # by one of several threads that find it ended
+            self._refuse_if_closed()
+            if not self._engine.alive:
+                self._restart(cancel)
         try:
             return super()._send(calls, cancel)
         except ModelError as problem:
-            if self._engine.alive:
+            self._refuse_if_closed()
+            if not self._engine.dying():
                 raise
             raise ModelError(
                 f"vLLM ended while it worked: {self._engine.last_words()} The next run starts it again."
             ) from problem
+
+    def _restart(self, cancel: CancelToken) -> None:
+        def progress(words: str, fraction: float | None) -> None:
+            cancel.check()
+            self._refuse_if_closed()
+            self._progress(words, fraction)
+
+        self._engine.start(progress)
+        self._move(look_at(self._engine.url, key=self._engine.key))
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ModelError(f"the engine of {self.model!r} was closed; load the model again")
+
+
+def _live(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    born: Queue[subprocess.Popen[str] | OSError | ValueError],
+    log: deque[str],
+    logged: threading.Event,
+) -> None:
+    """Start a process and read its log until it ends, in a thread that lives as long as it does.
+
+    Linux ends the process together with the *thread* that started it (see ``vllm_process.py``), and a thread that asks
+    for a model may be gone soon.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # its own children end with it, and Ctrl+C here is ours to handle
+        )
+    except (OSError, ValueError) as error:  # a character in an argument that none can hold
+        born.put(error)
+        return
+    born.put(process)
+    assert process.stdout is not None
+    for line in process.stdout:
+        log.append(line.rstrip())
+    logged.set()
+    process.wait()
 
 
 def _free_port() -> int:
@@ -210,5 +303,6 @@ def _environment(cpu: bool) -> dict[str, str]:
     """The engine's environment: ours, with what vLLM needs to be told. What a person has set stays."""
     told = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn", "VLLM_NO_USAGE_STATS": "1"}
     if cpu:
-        told |= {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_CPU_OMP_THREADS_BIND": f"0-{(os.cpu_count() or 1) - 1}"}
+        cores = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else range(os.cpu_count() or 1)
+        told |= {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores))}
     return {**told, **{k: v for k, v in os.environ.items() if k not in ("MDQA_PASSWORD", "MDQA_API_KEY")}}

@@ -114,6 +114,7 @@ class Recorder:
         self.stage_name = ""
         self._sink = sink
         self._calls = 0
+        self._passed_on: set[str] = set()
         self._started = time.perf_counter()
 
     @property
@@ -237,10 +238,12 @@ class Recorder:
         ]
 
     def _pass_on_notices(self) -> None:
-        """Say what the backend has to say of how it worked."""
+        """Say what the backend has to say of how it worked, once in a run."""
         if isinstance(self.tools.backend, Noticing):
             for words in self.tools.backend.take_notices():
-                self.notice(words)
+                if words not in self._passed_on:
+                    self._passed_on.add(words)
+                    self.notice(words)
 
     def attend(self, role: str, prompt: Prompt, *, publish: bool = True, **options: Any) -> Attention:
         """An attention pass (options as in ``InspectableBackend.attend``); ``publish`` adds its map to the result."""

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from mdqa.backends.addresses import check_address, check_key, key_problem, said
+from mdqa.backends.addresses import check_address, check_key, key_problem, said, way_to
 from mdqa.errors import ConfigError, ModelError
 from mdqa.retrieval.dense import DenseRanker
 
@@ -65,7 +65,7 @@ class OpenAIEmbeddings:
             return np.zeros((0, 0), dtype=np.float32)
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         parts = [texts[start : start + self._batch] for start in range(0, len(texts), self._batch)]
-        with httpx.Client(timeout=self._timeout, headers=headers) as client:
+        with httpx.Client(timeout=self._timeout, headers=headers, **way_to(self._url)) as client:
             vectors = [vector for part in parts for vector in self._vectors(self._post(client, part), len(part))]
         if len({len(vector) for vector in vectors}) != 1:
             raise self._problem("sent vectors of different lengths")

@@ -10,9 +10,9 @@ import torch
 
 from mdqa.backends.base import GenerationRequest, Likelihood
 from mdqa.backends.decoding import Job, PaddedBatch
-from mdqa.backends.windows import layer_windows
 from mdqa.backends.hf import TransformersBackend
 from mdqa.backends.prefix import Prefix
+from mdqa.backends.windows import layer_windows
 from mdqa.cancellation import CancelToken
 from mdqa.errors import Cancelled
 from mdqa.prompting import Prompt, document_segments, parse_template, question_segment

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -15,7 +16,10 @@ from mdqa.backends.openai import OpenAIBackend
 from mdqa.backends.served import UNKNOWN_WINDOW, look_at, tokenizer_of
 from mdqa.cancellation import CancelToken
 from mdqa.errors import Cancelled, CapabilityError, ConfigError, ModelError, PromptTooLong
+from mdqa.methods.base import Tools
+from mdqa.methods.recorder import Recorder
 from mdqa.prompting import Prompt, Segment, Turn
+from mdqa.trace import Notice
 from tests.serving import Failure, Handler, Server, serving
 from tests.tiny import tiny_tokenizer
 
@@ -42,7 +46,7 @@ def prompt(text: str = "What colour has the sky?", reply: str = "") -> Prompt:
 
 
 def backend(server: Server, **options: Any) -> OpenAIBackend:
-    return OpenAIBackend(server.served, model=server.url, **{"attempts": 3, "key": KEY, **options})
+    return OpenAIBackend(server.served, model=server.url, **{"attempts": 3, "wait": 0.01, "key": KEY, **options})
 
 
 def ask(used: OpenAIBackend, *requests: GenerationRequest, cancel: CancelToken | None = None, **more: Any) -> list[Any]:
@@ -79,8 +83,10 @@ def test_one_of_several_models_is_named(server: Server) -> None:
         (status(404), "no list of models"),
         (lambda request: request.reply(200, ["x"]), "no list of models"),
         (lambda request: request.reply(200, {"data": [{"name": "x"}]}), "0 models"),
+        (status(503), "replies 503.*it may be busy or still starting"),
+        (status(302, Location="http://elsewhere/v1"), "sends on to http://elsewhere/v1; nothing was sent there"),
     ],
-    ids=["key", "missing", "list", "no id"],
+    ids=["key", "missing", "list", "no id", "starting", "moved"],
 )
 def test_an_address_that_is_no_api(server: Server, failure: Failure, says: str) -> None:
     server.first = [failure]
@@ -91,8 +97,39 @@ def test_an_address_that_is_no_api(server: Server, failure: Failure, says: str) 
 def test_an_address_where_nobody_is() -> None:
     with pytest.raises(ModelError, match="cannot be reached"):
         look_at("http://127.0.0.1:9/v1")
-    with pytest.raises(ConfigError, match="must look like"):
-        look_at("gpu1:8000/v1")
+    for address in ("gpu1:8000/v1", "http://a..b/v1", "http://a b/v1", "http://a\n/v1"):
+        with pytest.raises(ConfigError, match="must look like"):
+            look_at(address)
+
+
+def test_this_machine_is_not_looked_for_through_a_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert look_at(server.url).model == "tiny"
+    assert ask(backend(server))[0].text == "The sky is blue"
+    monkeypatch.setenv("all_proxy", "carrier://pigeon")
+    with pytest.raises(ModelError, match="proxy that the environment names cannot be used"):
+        look_at("http://somewhere.invalid/v1")
+
+
+def test_nothing_of_openais_own_environment_is_sent(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "an organisation")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "a project")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer another")
+    ask(backend(server))
+    ask(backend(server, key=""))
+    first, second = ({name.lower(): value for name, value in sent.items()} for sent in server.headers)
+    assert first["authorization"] == f"Bearer {KEY}"
+    assert second["authorization"] == "Bearer none"
+    assert not [name for name in (*first, *second) if name.startswith("openai-")]
+
+
+def test_a_redirect_is_not_followed(server: Server) -> None:
+    with serving() as other:
+        server.first = [lambda request: request.reply(307, {}, {"Location": f"{other.url}/chat/completions"})]
+        with pytest.raises(ModelError, match="replies 307"):
+            ask(backend(server))
+        assert not other.requests
 
 
 def test_chat_turns_to_a_server_that_takes_no_tokens(server: Server) -> None:
@@ -135,6 +172,7 @@ def test_a_begun_reply(server: Server, vllm: Server) -> None:
     body = vllm.bodies[0]
     assert body["messages"][-1] == {"role": "assistant", "content": "The"}
     assert (body["continue_final_message"], body["add_generation_prompt"]) == (True, False)
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
     with pytest.raises(CapabilityError, match="begun reply"):
         ask(backend(server), GenerationRequest(prompt(reply="The")))
 
@@ -200,6 +238,17 @@ def test_a_busy_server_is_asked_again(server: Server, code: int) -> None:
     assert len(server.requests) == 3
 
 
+def test_a_server_says_how_long_it_is_busy(server: Server) -> None:
+    later = time.time() + 1.2
+    server.first = [status(429, **{"Retry-After": formatdate(later, usegmt=True)})]
+    ask(backend(server))
+    assert time.time() >= int(later)
+    server.first = [status(429, **{"Retry-After": "3600"})]
+    with pytest.raises(ModelError, match="replies 429"):  # that is too long to wait
+        ask(backend(server))
+    assert len(server.requests) == 3
+
+
 def test_a_server_that_stays_busy(server: Server) -> None:
     server.first = [status(503, **{"Retry-After-Ms": "1"})] * 3
     with pytest.raises(ModelError, match=r"replies 503.*\*\*\*") as caught:
@@ -251,6 +300,137 @@ def test_an_error_in_the_middle_of_a_stream(server: Server) -> None:
         ask(backend(server))
 
 
+USED = '"usage": {"prompt_tokens": 7, "completion_tokens": 2'
+
+
+@pytest.mark.parametrize(
+    ("event", "counted"),
+    [
+        ("null", None),
+        ('{"choices": null}', None),
+        ('{"choices": [{"index": 0, "delta": null}]}', None),
+        ('{"choices": [{"index": 0, "delta": {"content": null, "reasoning_content": "hm"}}]}', None),
+        ('{"choices": [], "usage": {}}', None),
+        ('{"choices": [], "usage": {"prompt_tokens": null, "completion_tokens": "two"}}', None),
+        ('{"choices": [], "usage": "many"}', None),
+        (f'{{"choices": [], {USED}}}}}', (7, 2, 0)),
+        (f'{{"choices": [], {USED}, "prompt_tokens_details": {{"cached_tokens": 9}}}}}}', (7, 2, 7)),
+    ],
+)
+def test_what_servers_leave_out(server: Server, event: str, counted: tuple[int, int, int] | None) -> None:
+    last = '{"choices": [{"index": 0, "delta": {"content": "blue"}, "finish_reason": "stop"}]}'
+    server.first = [lambda request: request.events(event, last, event)]
+    [reply] = ask(used := backend(server))
+    assert (reply.text, reply.finish_reason) == ("blue", "stop")
+    cost, sent = reply.cost, used.count_tokens(used.render(prompt()))
+    assert (cost.prompt_tokens, cost.completion_tokens, cost.cached_tokens) == (counted or (sent, 1, 0))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda request: request.events("{oops"),
+        lambda request: request.events('{"choices": [{"index": 0, "delta": {"content": [{"text": "blue"}]}}]}'),
+        lambda request: request.reply(200, {"choices": [{"message": {"content": "whole"}}]}),
+    ],
+    ids=["no JSON", "no text", "no stream"],
+)
+def test_a_reply_that_is_none(server: Server, answer: Failure) -> None:
+    server.first = [answer]
+    with pytest.raises(ModelError, match="cannot be read as a reply"):
+        ask(backend(server))
+    assert len(server.requests) == 1
+
+
+def test_a_reply_that_the_server_stops_is_asked_for_again(server: Server) -> None:
+    server.first = [lambda request: request.stream(["The"], "abort")]
+    assert ask(backend(server))[0].text == "The sky is blue"
+
+
+def test_a_character_in_two_halves(server: Server) -> None:
+    events = ['"a\\ud83d", "reason": null', '"\\ude00 \\ud83d!"', '"\\ud83d"']
+    pieces = [f'{{"choices": [{{"index": 0, "delta": {{"content": {text}}}}}]}}' for text in events]
+    last = '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}'
+    server.first = [lambda request: request.events(*pieces, last)]
+    shown: list[str] = []
+    [reply] = ask(backend(server), on_text=lambda _, piece: shown.append(piece))
+    assert reply.text == "a\U0001f600 \ufffd!" == "".join(shown)
+
+
+def refused(text: str) -> Failure:
+    return lambda request: request.reply(400, {"error": {"message": text}})
+
+
+def test_what_a_server_does_not_take_is_not_sent_again(server: Server) -> None:
+    server.first = [
+        refused("Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."),
+        refused('Unknown name "seed": Cannot find field.'),
+        lambda request: request.reply(422, {"detail": [{"loc": ["body", "top_p"], "type": "extra_forbidden"}]}),
+    ]
+    used = backend(server)
+    ask(used)
+    ask(used)
+    for body in server.bodies[3:]:
+        assert body["max_completion_tokens"] == 64
+        assert {"max_tokens", "seed", "top_p"} & set(body) == set()
+        assert body["temperature"] == 0
+    assert len(server.bodies) == 5
+    assert [words.split("take ")[1] for words in used.take_notices()] == [
+        "'seed': a sampled reply cannot be had again.",
+        "'top_p': it chooses how much chance is in a reply.",
+    ]
+
+
+def test_a_run_says_once_what_a_server_does_not_take(server: Server) -> None:
+    server.first = [refused("Unsupported parameter: 'seed'")]
+    events: list[Any] = []
+    run = Recorder(Tools(backend(server)), sink=events.append, cancel=CancelToken())
+    for _ in range(2):
+        run.generate("asker", [GenerationRequest(prompt())])
+    assert [event.message for event in events if isinstance(event, Notice)] == [
+        f"The server {server.url} does not take 'seed': a sampled reply cannot be had again."
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["This model's maximum context length is 4096 tokens", "Unknown model; stop asking", "max_tokens is too large"],
+)
+def test_a_refusal_of_something_else(server: Server, text: str) -> None:
+    server.first = [refused(text)]
+    with pytest.raises(ModelError, match=f"replies 400: {text}"):
+        ask(backend(server))
+    assert len(server.requests) == 1
+
+
+def test_a_refusal_in_a_form_of_its_own_is_shown(server: Server) -> None:
+    server.first = [lambda request: request.reply(404, {"detail": "no such thing"})]
+    with pytest.raises(ModelError, match=r'replies 404: \{"detail": "no such thing"\}'):
+        ask(backend(server))
+
+
+def test_replies_without_a_word(server: Server) -> None:
+    server.first = [lambda request: request.stream([""], "length")]
+    ask(used := backend(server))
+    assert "1 of the replies came to the end" in used.take_notices()[0]
+    assert used.take_notices() == []
+
+
+@pytest.mark.parametrize(
+    "choices", [[], None, [{"prompt_logprobs": None}], [{"prompt_logprobs": [{}] * 99}], "not finite"], ids=repr
+)
+def test_likelihoods_that_do_not_come(vllm: Server, choices: Any) -> None:
+    used = backend(vllm, tokenizer=tiny_tokenizer())
+
+    def answer(request: Handler) -> None:
+        table = [{str(i): {"logprob": float("-inf")} for i in vllm.bodies[0]["prompt"]}] * len(vllm.bodies[0]["prompt"])
+        request.reply(200, {"choices": [{"prompt_logprobs": table}] if choices == "not finite" else choices})
+
+    vllm.first = [answer]
+    with pytest.raises(ModelError, match="no log-probabilities"):
+        used.log_likelihood([prompt()], target="question", cancel=CancelToken())
+
+
 def test_a_server_that_stops_in_between(server: Server) -> None:
     used = backend(server, attempts=1)
     server.shutdown()
@@ -260,19 +440,26 @@ def test_a_server_that_stops_in_between(server: Server) -> None:
 
 
 def test_a_slow_server(server: Server) -> None:
-    server.gate = threading.Event()
-    server.first = [lambda request: time.sleep(1)]
+    server.first = [lambda request: time.sleep(1)] * 3
     with pytest.raises(ModelError, match="in time"):
-        ask(backend(server, timeout=0.2, attempts=1))
+        ask(backend(server, timeout=0.2))
+    assert len(server.requests) == 1  # it has that one, and would not be quicker with more
 
 
 def test_stop_takes_requests_back(server: Server) -> None:
     server.gate, cancel = threading.Event(), CancelToken()
-    threading.Timer(0.3, cancel.cancel).start()
+
+    def stop() -> None:
+        end = time.monotonic() + 30
+        while server.at_once < 3 and time.monotonic() < end:
+            time.sleep(0.02)
+        cancel.cancel()
+
+    threading.Thread(target=stop).start()
     began = time.monotonic()
     with pytest.raises(Cancelled):
         ask(backend(server), *(GenerationRequest(prompt(f"{i}?")) for i in range(3)), cancel=cancel)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30  # it would wait for ever
     for _ in range(100):
         if server.broken_off == 3:
             break

@@ -100,6 +100,11 @@ def client(server: Server, key: str = KEY, **options: Any) -> OpenAIEmbeddings:
     return OpenAIEmbeddings(server.url, "tiny", key=key, **{"wait": 0.01, **options})
 
 
+def test_this_machine_is_not_looked_for_through_a_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert len(OpenAIEmbeddings(server.url, "tiny", key=KEY).encode(["a river"])) == 1
+
+
 def test_vectors_come_back_in_order_in_batches_and_unit_length(server: Server, encoder: SentenceEncoder) -> None:
     vectors = client(server, batch=2).encode(TEXTS)
     assert vectors.dtype == np.float32
