@@ -16,7 +16,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from mdqa.commands.options import one_line
 from mdqa.errors import (
     CapabilityError,
     ConfigError,
@@ -53,6 +52,9 @@ COMMANDS = (
     "import-labels",
 )
 """The commands in the order of ``--help``. Each is a module of :mod:`mdqa.commands` with ``add`` and ``run``."""
+
+OWN = ("mdqa", "storage")
+"""Packages of this repository."""
 
 BAD_INPUT = (ConfigError, InputError, ProfileError, CapabilityError, MissingDependency)
 
@@ -101,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:  # argparse leaves the process itself; callers of main want the status
         return int(leaving.code or 0)
     except MdqaError as problem:
-        print(f"mdqa: {one_line(str(problem))}", file=sys.stderr)
+        _say(str(problem))
         return 2 if isinstance(problem, BAD_INPUT) else 1
     except KeyboardInterrupt:
         print("mdqa: stopped", file=sys.stderr)
@@ -110,11 +112,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _silence()
         return 1
     except OSError as problem:
-        print(
-            f"mdqa: {one_line(str(OutputError(str(problem.filename or 'standard output'), problem)))}", file=sys.stderr
-        )
+        _say(str(OutputError(str(problem.filename or "standard output"), problem)))
         _silence()
         return 1
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] in OWN:
+            raise
+        print(f"mdqa: the package {problem.name!r} is missing; run: pip install -r requirements.txt", file=sys.stderr)
+        return 2
+
+
+def _say(message: str) -> None:
+    from mdqa.commands.options import one_line  # noqa: PLC0415 (needs packages, and their lack has to be told too)
+
+    print(f"mdqa: {one_line(message)}", file=sys.stderr)
 
 
 def _silence() -> None:

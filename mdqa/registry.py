@@ -76,6 +76,7 @@ BENCHES: Mapping[str, str] = MappingProxyType(
         "madara": "mdqa.performance.madara:bench",
         "duquad": "mdqa.performance.duquad:bench",
         "annotate": "mdqa.performance.annotating:bench",
+        "people": "mdqa.performance.people:bench",
     }
 )
 

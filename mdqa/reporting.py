@@ -184,10 +184,11 @@ def _test_cells(row: Report) -> tuple[str, ...]:
     test = row["mcnemar"]
     if test is None:
         return (row["file"], "0", *"----")
-    return (row["file"], str(test["n"]), str(test["b"]), str(test["c"]), _p_value(test["p"]), _p_value(test["p_holm"]))
+    return (row["file"], str(test["n"]), str(test["b"]), str(test["c"]), p_words(test["p"]), p_words(test["p_holm"]))
 
 
-def _p_value(p: float) -> str:
+def p_words(p: float) -> str:
+    """A p value with three decimals; a small one in powers of ten, so that it does not become 0."""
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 

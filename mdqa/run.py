@@ -6,6 +6,7 @@ every event to ``sink`` (the screen, the store). It returns for every outcome; o
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -46,6 +47,8 @@ from mdqa.trace import (
     StageFinished,
     StageStarted,
 )
+
+log = logging.getLogger(__name__)
 
 INSTRUCTION_TOKENS = 768
 """Tokens of the window kept for instructions and chat turns, beside the reply, when documents are fitted."""
@@ -172,6 +175,7 @@ def run_one(
     except MdqaError as problem:
         status, error = "failed", _error(problem, str(problem), collector)
     except Exception as problem:  # a fault of ours is data, not a crash (the run keeps what it had)
+        log.exception("a fault in the run %s", header.id)
         text = f"internal error: {type(problem).__name__}: {problem}"
         status, error = "failed", _error(problem, text, collector)
     cost = run.cost.model_copy(update={"seconds": time.perf_counter() - began})

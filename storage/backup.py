@@ -17,19 +17,29 @@ from storage.migrations import STEPS, check_file, migrations
 
 COUNTED = ("runs", "profiles", "annotations", "queue_items", "labels")
 """Tables whose rows are named in what the commands print."""
+EMPTY = "it is empty"
 WAIT = 2.0
 """Seconds until another program is said to have the database open."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a file is. ``step``: the newest step of its schema; ``problem``: why it cannot be used, empty if it can."""
+    """What a file is. ``step``: the newest step of its schema; ``problem``: why it cannot be used, empty if it can.
+
+    ``damaged``: it will not get better by itself, and a backup has to take its place.
+    """
 
     path: Path
     bytes: int
     step: str
     counts: dict[str, int]
     problem: str = ""
+    damaged: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever stored in it; it is filled when it is opened."""
+        return self.problem == EMPTY
 
     @property
     def current(self) -> bool:
@@ -49,14 +59,30 @@ def condition(path: Path) -> Condition:
         with closing(_connect(path, mode="ro")) as connection:
             return _examined(path, size, connection)
     except sqlite3.Error as error:
-        return Condition(path, size, "", {}, f"it is damaged or no SQLite database ({error})")
+        problem = _in_the_way(str(error))
+        words = problem or f"it is damaged or no SQLite database ({error})"
+        return Condition(path, size, "", {}, words, damaged=not problem)
+
+
+def _in_the_way(error: str) -> str:
+    """Why a file cannot be read that may be sound; empty where the file itself is wrong."""
+    if "locked" in error or "busy" in error:
+        return f"another program keeps it to itself ({error}); stop that one, then try again"
+    if "readonly" in error or "unable to open" in error:
+        return (
+            f"it cannot be opened ({error}); check who may read and write it and its folder, or start the page once, "
+            "where a program was killed in the middle of a change"
+        )
+    if "disk I/O" in error or "full" in error:
+        return f"it cannot be read now ({error}); check its disk"
+    return ""
 
 
 def _examined(path: Path, size: int, connection: sqlite3.Connection) -> Condition:
     db = Database(connection, execute_plugins=False)
     found = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
     if found != ["ok"]:
-        return Condition(path, size, "", {}, f"it is damaged: {'; '.join(found)}")
+        return Condition(path, size, "", {}, f"it is damaged: {'; '.join(found)}", damaged=True)
     tables = set(db.table_names())
     counts = {
         name: connection.execute(f"select count(*) from {name}").fetchone()[0] for name in COUNTED if name in tables
@@ -67,7 +93,7 @@ def _examined(path: Path, size: int, connection: sqlite3.Connection) -> Conditio
         check_file(db)
     except StorageError as problem:
         return Condition(path, size, step, counts, str(problem))
-    return Condition(path, size, step, counts, "" if applied else "it is empty")
+    return Condition(path, size, step, counts, "" if applied else EMPTY)
 
 
 def backup(database: Path, output: Path) -> Condition:

@@ -36,9 +36,12 @@ def clean_text(text: str) -> str:
     return text
 
 
-def anywhere(text: str) -> str:
-    r"""The pattern of ``like ? escape '\'`` for a text that stands anywhere, whatever signs it has."""
-    return "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+def holds(column: str) -> str:
+    """SQL: whether a text (its one parameter) stands anywhere in a column; case counts for other than ASCII letters.
+
+    Not ``like``: SQLite takes patterns of 50,000 bytes at most, and questions from files may be longer.
+    """
+    return f"instr(lower({column}), lower(?)) > 0"
 
 
 def to_json(value: Any, place: str, *, lenient: bool = False) -> str:

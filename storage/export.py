@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -33,6 +35,9 @@ CSV_COLUMNS = (
 
 LABEL_COLUMNS = (*(field.name for field in fields(Label)), "method", "model", "status", "question", "answer")
 """Columns of the table of labels: the entries of the log, with a little of the runs that they are about."""
+
+LEFT = 3600.0
+"""Seconds without a change after which half a file is taken for that of a program that was killed."""
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _LEADING = ("\t", "\r", "\n")
@@ -212,11 +217,21 @@ def replacing(database: Path, output: Path, *, place: bool = True) -> Iterator[P
     part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
+        remove_left(output.parent, rf"\.{re.escape(output.name)}\.[0-9a-f]{{8}}\.part(-journal)?")
         try:
             yield part
             if place:
                 part.replace(output)
         finally:
-            part.unlink(missing_ok=True)
+            for end in ("", "-journal"):
+                Path(f"{part}{end}").unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as error:
         raise StorageError(f"{output} cannot be written: {error}") from error
+
+
+def remove_left(folder: Path, names: str) -> None:
+    """Remove the half files of programs that were killed: whose names match, and which nobody wrote to for long."""
+    with suppress(OSError):  # what stays is only in the way
+        for path in folder.iterdir():
+            if re.fullmatch(names, path.name) and path.stat().st_mtime < time.time() - LEFT:
+                path.unlink(missing_ok=True)

@@ -36,9 +36,6 @@ MAX_TOKEN = 100
 MAX_EVIDENCE = 500
 """Documents that one label may mark."""
 
-CLOSING = ("label", "skip", "undo")
-"""Actions that say how an annotator stands to an item; the latest one does."""
-
 
 class Refused(StorageError):
     """What was said cannot be kept. The text is for the person who said it and names no path."""

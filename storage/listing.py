@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from mdqa.errors import StorageError
 from mdqa.records import RunStatus
-from storage.encoding import anywhere, clean_text
+from storage.encoding import clean_text, holds
 from storage.facets import COUNTED, KINDS
 
 Order = Literal["newest", "oldest", "slowest", "costliest", "nearest"]
@@ -174,8 +174,8 @@ def _where(filters: RunFilter, *, facets: bool) -> tuple[str, list[Any]]:
     elif not filters.studies:
         terms.append("not exists (select 1 from study_runs where study_runs.run = f.run)")
     if text := clean_text(filters.text):
-        terms.append(r"(questions.question like ? escape '\' or runs.answer like ? escape '\')")
-        values += [anywhere(text)] * 2
+        terms.append(f"({holds('questions.question')} or {holds('runs.answer')})")
+        values += [text] * 2
     return (" where " + " and ".join(terms) if terms else ""), values
 
 

@@ -1,12 +1,15 @@
-"""What is known of a run that did not get as far as its result: the trace, put together."""
+"""What is known of a run that did not get as far as its result: its row kept up to date, the trace put together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from sqlite_utils import Database
+
 from mdqa.records import AttentionMap, Cost, Opinion, RunResult, Stage
-from mdqa.trace import Event, ModelCall, Notice, OpinionGiven, Routed, RunFinished, StageFinished
+from mdqa.trace import BaseEvent, Event, ModelCall, Notice, OpinionGiven, Routed, RunFinished, StageFinished
+from storage.encoding import clean_text, now
 
 
 def so_far(header: RunResult, events: Sequence[Event], maps: Sequence[AttentionMap]) -> RunResult:
@@ -45,3 +48,15 @@ def so_far(header: RunResult, events: Sequence[Event], maps: Sequence[AttentionM
         "cost": cost.model_copy(update={"seconds": seconds}),
     }
     return header.model_copy(update=parts | more)
+
+
+def note(db: Database, run_id: str, event: BaseEvent) -> bool:
+    """Bring the row of an unfinished run up to date with an event; False if there is no such row."""
+    calls = event.cost.llm_calls if isinstance(event, ModelCall) else 0
+    sql = "update runs set updated = ?, seconds = max(seconds, ?), llm_calls = llm_calls + ?"
+    values: list[Any] = [now(), event.at, calls]
+    if isinstance(event, RunFinished):
+        # Should the process die before finish(), the run is still known to have ended well.
+        sql += ", status = ?, answer = ?"
+        values += [event.status, clean_text(event.answer)]
+    return db.execute(f"{sql} where id = ? and finished is null", [*values, run_id]).rowcount > 0

@@ -17,7 +17,7 @@ from sqlite_utils import Database
 
 from mdqa.errors import StorageError
 from mdqa.records import Document, Question, RunResult
-from storage.encoding import anywhere, clean_text, unpack
+from storage.encoding import clean_text, holds, unpack
 
 if TYPE_CHECKING:
     from storage.store import Store
@@ -187,7 +187,7 @@ def _outlined(db: Database, wanted: set[int]) -> dict[int, tuple[str, Question]]
 def _where(text: str) -> tuple[str, list[str]]:
     where = "where runs.status = 'ok' and not exists (select 1 from study_runs where study_runs.run = runs.id)"
     words = clean_text(text)
-    return (rf"{where} and questions.question like ? escape '\'", [anywhere(words)]) if words else (where, [])
+    return (f"{where} and {holds('questions.question')}", [words]) if words else (where, [])
 
 
 def _parts(runs: Sequence[str]) -> Iterator[list[str]]:

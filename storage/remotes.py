@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mdqa.errors import ConfigError, MdqaError, MissingDependency, StorageError
-from storage.export import replacing
+from storage.export import remove_left, replacing
 
 HUB = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)", re.ASCII)
 
@@ -74,6 +74,7 @@ class FolderRemote:
                 os.fsync(target.fileno())
             for old in remove:
                 (self.folder / old).unlink(missing_ok=True)
+            remove_left(self.folder, r"\.mdqa-.*\.db\.[0-9a-f]{8}\.part")
 
     def get(self, name: str, target: Path) -> None:
         """As in :class:`Remote`."""

@@ -18,7 +18,7 @@ from sqlite_utils import Database
 
 from mdqa.errors import StorageError
 from mdqa.records import AttentionMap, RunResult
-from mdqa.trace import SCREEN_ONLY, AttentionCaptured, BaseEvent, Event, ModelCall, RunFinished, read_event
+from mdqa.trace import SCREEN_ONLY, AttentionCaptured, BaseEvent, Event, RunFinished, read_event
 from storage.arrays import load_maps, map_row, store_map, store_missing_maps
 from storage.documents import Known, load_question, store_question
 from storage.encoding import clean_text, now, pack, to_json, unpack
@@ -39,7 +39,7 @@ from storage.listing import (
 from storage.members import drop_run
 from storage.owners import Owner
 from storage.people import drop_left, left_on
-from storage.progress import so_far
+from storage.progress import note, so_far
 
 if TYPE_CHECKING:
     from storage.store import Store
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["Order", "RunFilter", "RunRow", "RunStore", "UnknownRun"]
 
 SILENCE = timedelta(hours=6)
-"""A run of another host (a container that was replaced) counts as dead when it recorded nothing for so long."""
+"""A run of another host counts as dead when it recorded nothing for so long, even if somebody has the file open."""
 
 _APART = {"question", "status", "answer"}
 """Fields of a RunResult that have a place of their own and are left out of the row's JSON."""
@@ -62,6 +62,7 @@ class RunStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._unsaid: dict[str, RunFinished] = {}  # ends that could not be written, as on a full disk
 
     def begin(self, result: RunResult) -> None:
         """Write the run's row, with status ``running`` and this process as its owner, before any work.
@@ -101,7 +102,7 @@ class RunStore:
     def record(self, run_id: str, event: BaseEvent) -> None:
         """Append an event to the run's trace and bring the row up to date; arrays are kept at once.
 
-        Events that are for the screen only are left out.
+        Events that are for the screen only are left out. An end that cannot be written is kept for :meth:`settle`.
         """
         if isinstance(event, SCREEN_ONLY):
             return
@@ -109,12 +110,26 @@ class RunStore:
         text = to_json(data, f"run {run_id!r}, event {data.get('kind', '')!r}")
         row = {"run": run, "kind": data["kind"], "at": event.at, "data": pack(text)}
         arrays = map_row(event.map) if isinstance(event, AttentionCaptured) and event.map is not None else None
-        with self._store.write() as db:
-            if not _note(db, run, event):
-                self._require(db, run_id)
-            db.table("events").insert(row)
-            if arrays:
-                store_map(db, run, arrays)
+        try:
+            with self._store.write() as db:
+                if not note(db, run, event):
+                    self._require(db, run_id)
+                db.table("events").insert(row)
+                if arrays:
+                    store_map(db, run, arrays)
+        except UnknownRun:
+            raise
+        except StorageError:
+            if isinstance(event, RunFinished):  # otherwise it would look as if it still went on
+                self._unsaid[run_id] = event
+            raise
+
+    def settle(self) -> None:
+        """Write the ends of runs that could not be written before; not inside a transaction."""
+        for run_id in list(self._unsaid):
+            event = self._unsaid.pop(run_id)
+            with suppress(StorageError):  # it comes back where it cannot be written now either
+                self.record(run_id, event)
 
     def finish(
         self,
@@ -249,17 +264,24 @@ class RunStore:
             drop_run(db, row["id"], row["question"])
 
     def recover(self) -> int:
-        """Mark runs whose process is gone as ``interrupted``; they keep what they had. Returns how many."""
+        """Mark runs whose process is gone as ``interrupted``; they keep what they had. Returns how many.
+
+        A process of another host cannot be asked; it is gone if nobody else has the database open, as after a container
+        was replaced, or if it recorded nothing for long.
+        """
         with self._store.read() as db:
             owners = db.execute(
                 "select owner_host, owner_pid, owner_started, max(updated) from runs where status = 'running' "
                 "group by owner_host, owner_pid, owner_started"
             ).fetchall()
         limit = (datetime.now(UTC) - SILENCE).isoformat(timespec="milliseconds")
-        dead = []
+        dead, asked = [], None
         for host, pid, started, updated in owners:
             alive = Owner(host, pid, started).alive()
-            if alive is False or (alive is None and updated < limit):
+            if alive is None and updated >= limit:
+                asked = self._store.alone() if asked is None else asked
+                alive = not asked
+            if not alive:
                 dead.append((now(), host, pid, started))
         if not dead:
             return 0
@@ -304,7 +326,8 @@ class RunStore:
     def _require(self, db: Database, run_id: str) -> dict[str, Any]:
         rows = list(
             db.query(
-                "select id, status, finished, answer, question, record from runs where id = ?", [clean_text(run_id)]
+                "select id, status, finished, answer, question, record from runs where id = ?",
+                [clean_text(run_id or "")],  # a page on which no run is chosen sends none
             )
         )
         if not rows:
@@ -314,18 +337,6 @@ class RunStore:
 
 def _rows(db: Database, run_ids: Sequence[str]) -> list[RunRow]:
     return [read_row(row) for row in db.query(ROWS, [json.dumps(run_ids)])]
-
-
-def _note(db: Database, run_id: str, event: BaseEvent) -> bool:
-    """Bring the row of an unfinished run up to date with an event; False if there is no such row."""
-    calls = event.cost.llm_calls if isinstance(event, ModelCall) else 0
-    sql = "update runs set updated = ?, seconds = max(seconds, ?), llm_calls = llm_calls + ?"
-    values: list[Any] = [now(), event.at, calls]
-    if isinstance(event, RunFinished):
-        # Should the process die before finish(), the run is still known to have ended well.
-        sql += ", status = ?, answer = ?"
-        values += [event.status, clean_text(event.answer)]
-    return db.execute(f"{sql} where id = ? and finished is null", [*values, run_id]).rowcount > 0
 
 
 def _events(db: Database, run_id: str) -> list[Event]:

@@ -12,7 +12,7 @@ import re
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,10 +24,13 @@ from sqlite_utils.migrations import Migrations
 
 from mdqa.errors import StorageError
 from storage.backup import backup, condition, restore
+from storage.export import remove_left
 from storage.remotes import Remote
 
 KEPT = 10
-"""Snapshots that are kept; older ones are removed when a new one is stored."""
+"""The newest snapshots that are kept; of the older ones, the last one of each day stays ..."""
+DAYS = 7
+"""... for so many days with one. The others are removed when a new one is stored."""
 
 TAKEN = "%Y%m%dT%H%M%S%fZ"
 HEADER = 100
@@ -74,11 +77,11 @@ class Restored:
 class Snapshots:
     """The snapshots of one database in one place. Any thread may call; one works at a time."""
 
-    def __init__(self, database: Path, remote: Remote, *, kept: int = KEPT) -> None:
+    def __init__(self, database: Path, remote: Remote, *, kept: int = KEPT, days: int = DAYS) -> None:
         self.database = database.expanduser().absolute()
         self.remote = remote
         self.strangers: tuple[str, ...] = ()  # stored by others since this program began: two write to one place
-        self._kept = kept
+        self._kept, self._days = kept, days
         self._program = secrets.token_hex(4)
         self._lock = threading.Lock()
         self._before: frozenset[str] | None = None  # what lay there when this program began
@@ -104,9 +107,12 @@ class Snapshots:
             for snapshot in reversed(there):
                 with self._part() as part:
                     self.remote.get(snapshot.name, part)
-                    if digest_of(part) != snapshot.digest:
+                    found = condition(part)
+                    if digest_of(part) != snapshot.digest or found.damaged:
                         damaged.append(snapshot.name)
                         continue
+                    if found.problem:
+                        raise StorageError(f"the newest snapshot cannot be used: {found.problem}")
                     _interrupt(part)
                     _, empty = restore(self.database, part)
                     if empty is not None:
@@ -140,8 +146,10 @@ class Snapshots:
                     self._seen = changes
                     return None
                 snapshot = Snapshot(_moment(there), self._program, digest)
-                old = [one.name for one in there if one.name not in self.strangers]
-                self.remote.put(part, snapshot.name, old[: max(0, len(old) + 1 - self._kept)])
+                own = [one for one in there if one.name not in self.strangers]
+                self.remote.put(
+                    part, snapshot.name, [one.name for one in too_old([*own, snapshot], self._kept, self._days)]
+                )
             self._last, self._seen = snapshot, changes
             return snapshot
 
@@ -187,6 +195,10 @@ class Snapshots:
     @contextmanager
     def _part(self) -> Iterator[Path]:
         """A file beside the database, from where nothing is served; gone when the block ends."""
+        name = re.escape(self.database.name)
+        remove_left(
+            self.database.parent, rf"\.{{1,2}}{name}\.[0-9a-f]{{8}}\.snapshot(\.[0-9a-f]{{8}}\.part)?(-journal)?"
+        )
         part = self.database.with_name(f".{self.database.name}.{secrets.token_hex(4)}.snapshot")
         try:
             yield part
@@ -199,6 +211,14 @@ class Snapshots:
             self.database.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"the folder {self.database.parent} cannot be made ({error.strerror})") from error
+
+
+def too_old(snapshots: Sequence[Snapshot], kept: int, days: int) -> list[Snapshot]:
+    """Those that go, of snapshots in their order: beside the newest, the last one of each of so many days stays."""
+    new = max(len(snapshots) - kept, 0)
+    last_of_day = {one.when.date(): one for one in snapshots[:new]}
+    stay = set(sorted(last_of_day.values())[max(len(last_of_day) - days, 0) :])
+    return [one for one in snapshots[:new] if one not in stay]
 
 
 def digest_of(path: Path) -> str:
@@ -220,9 +240,6 @@ def _moment(there: list[Snapshot]) -> str:
 
 
 def _interrupt(path: Path) -> None:
-    """Runs that were going on when the copy was made belong to a program that is gone. StorageError for a bad copy."""
-    found = condition(path)
-    if found.problem:
-        raise StorageError(f"the newest snapshot cannot be used: {found.problem}")
+    """Runs that were going on when the copy was made belong to a program that is gone."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("update runs set status = 'interrupted' where status = 'running'")

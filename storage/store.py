@@ -143,6 +143,21 @@ class Store:
             finally:
                 db.rollback()
 
+    def alone(self) -> bool:
+        """Whether no other connection of any program or container has the file open; ask before there are threads.
+
+        Whoever has a file with a write-ahead log open holds a lock that stands in the way of taking the log away.
+        """
+        with self._writer, self._use() as handle:
+            handle.db.execute("PRAGMA busy_timeout=0")
+            try:
+                return bool(handle.db.execute("PRAGMA journal_mode=delete").fetchone()[0] == "delete")
+            except sqlite3.OperationalError:
+                return False
+            finally:
+                handle.db.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
+                _enable_wal(handle.db)
+
     @contextmanager
     def _use(self) -> Iterator[_Handle]:
         """This thread's connection; SQLite's errors become StorageErrors that name the file."""

@@ -13,10 +13,10 @@ from mdqa.methods.base import Method, MethodConfig
 from mdqa.records import AttentionMap, Overflow, Question, RunResult
 from mdqa.registry import METHODS, method_class
 from mdqa.run import check_question, new_run_id
+from mdqa.scoring.answers import run_is_right
 from mdqa.trace import ModelCall
 from storage.runs import RunFilter, UnknownRun
 from ui.context import Context
-from ui.engine import correctness
 from ui.following import Order, error_sentence
 from ui.forms import FormField, form_fields, read_form
 from ui.views.ledger import final_stage
@@ -197,7 +197,7 @@ def load_view(context: Context, run_id: str, before: str = "") -> View:
         title=title_of(run.method),
         calls=calls,
         maps=tuple(context.store.runs.maps(run_id)),
-        correct=correctness(run),
+        correct=run_is_right(run),
         vanilla=_vanilla(context, run),
         gold_reached=_gold_reached(run),
         before=run_before(context, run, before),

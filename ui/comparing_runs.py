@@ -9,11 +9,12 @@ from contextlib import suppress
 from mdqa.errors import InputError
 from mdqa.records import Cost, RunResult
 from mdqa.reporting import changed_options
+from mdqa.scoring.answers import run_is_right
 from mdqa.trace import ModelCall
 from storage.runs import RunRow, UnknownRun
 from ui.actions import run_id_from, title_of
 from ui.context import Context
-from ui.following import correctness, error_sentence
+from ui.following import error_sentence
 from ui.inputs import page_within
 from ui.views.compare import Offered, Side
 
@@ -79,7 +80,7 @@ def sides(context: Context, run_ids: Sequence[str]) -> list[Side]:
             run=run,
             title=title_of(run.method),
             label=label,
-            correct=correctness(run),
+            correct=run_is_right(run),
             reply=_reply(context, run),
             against=_direct(context, run, runs),
         )

@@ -16,11 +16,12 @@ from mdqa.errors import ConfigError, MdqaError, OutputError, StorageError
 from mdqa.methods.base import Encoder, Tools
 from mdqa.records import Profile, RunError, RunStatus
 from mdqa.run import begin, run_one
-from mdqa.trace import SCREEN_ONLY, BaseEvent, ModelCall
+from mdqa.scoring.answers import run_is_right
+from mdqa.trace import SCREEN_ONLY, BaseEvent, ModelCall, RunFinished
 from storage.store import Store
 from ui.calibrating import CalibrationOrder, LiveCalibration
 from ui.faceting import OlderRuns, facets_now
-from ui.following import LiveRun, Order, correctness
+from ui.following import LiveRun, Order
 from ui.keeping import keep_begun, keep_unbegun, keep_waiting
 from ui.lending import CarryOut
 from ui.line import Job, Line, LoadJob
@@ -233,23 +234,30 @@ class Engine:
         def sink(event: BaseEvent) -> None:
             if isinstance(event, ModelCall):
                 calls.append(event)
+            if isinstance(event, RunFinished):
+                event = event.model_copy(update={"status": self._seen_from_here(order.run_id, event.status)})
+                last.append(event)
             if not isinstance(event, SCREEN_ONLY):
                 self._store.runs.record(order.run_id, event)
-            if event.kind != "run_finished":  # type: ignore[attr-defined]
+            if not isinstance(event, RunFinished):
                 run.take(event)
-            else:
-                last.append(event)
 
         last: list[BaseEvent] = []
         with self._model.use:
             outcome = self._run(header, tools, sink=sink, cancel=run.cancel)
-        if outcome.result.error is not None:
-            log.warning("run %s failed: %s", order.run_id, outcome.result.error.message)
-        right, facets = correctness(outcome.result), facets_now(outcome.result, calls)
-        self._store.runs.finish(outcome.result, outcome.maps, correct=right, facets=facets)
+        status = self._seen_from_here(order.run_id, outcome.result.status)
+        result = outcome.result.model_copy(update={"status": status})
+        self._store.runs.finish(result, outcome.maps, correct=run_is_right(result), facets=facets_now(result, calls))
+        log.info("ends: %s", status)
+        if result.error is not None:
+            log.warning("failed: %s", result.error.message)
         for event in last:  # people are told only when everything is stored
             run.take(event)
         return True
+
+    def _seen_from_here(self, run_id: str, status: RunStatus) -> RunStatus:
+        """A run that the end of the program stopped was interrupted; a method sees no difference."""
+        return "interrupted" if status == "cancelled" and self._line.cut_off(run_id) else status
 
     def _shared_encoder(self) -> Encoder:
         """The sentence encoder, loaded by the first run that asks for it (worker thread only)."""

@@ -22,7 +22,6 @@ from mdqa.trace import (
     StageStarted,
     TextDelta,
 )
-from ui.views.ledger import right
 from ui.views.live import Snapshot, StageView
 
 
@@ -150,11 +149,6 @@ def unbegun(order: Order) -> RunResult:
         profile=order.profile,
         overflow=order.overflow,
     )
-
-
-def correctness(run: RunResult) -> bool | None:
-    """Whether the answer contains an expected one (best-subspan EM); None if none is known or the run failed."""
-    return right(run.answer, run.question) if run.status == "ok" else None
 
 
 def error_sentence(error: RunError, run_id: str) -> str:

@@ -6,11 +6,15 @@ from mdqa.records import RunError, RunResult, RunStatus
 from storage.store import Store
 from ui.faceting import facets_now
 from ui.following import Order, unbegun
+from ui.logs import log, working_on
 
 
 def keep_waiting(store: Store, order: Order) -> None:
     """Store a run that waits in line: its address is given out, and a kill must not lose it."""
+    store.runs.settle()
     store.runs.begin(unbegun(order))
+    with working_on(run=order.run_id):
+        log.info("waits in line: %s", order.method)
 
 
 def keep_begun(store: Store, order: Order, header: RunResult) -> None:
@@ -19,6 +23,9 @@ def keep_begun(store: Store, order: Order, header: RunResult) -> None:
         store.runs.begin(header)
         if order.study:
             store.studies.add(order.study, order.run_id, order.key, {"words": order.words})
+    if header.backend:
+        with working_on(run=order.run_id):
+            log.info("begins%s", f" for the study {order.study[:8]}" if order.study else "")
 
 
 def keep_unbegun(store: Store, order: Order, status: RunStatus, error: RunError | None = None) -> None:

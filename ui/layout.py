@@ -32,6 +32,9 @@ TABS = (
 )
 """Id (also ``?tab=``), title and module of every tab; the module has ``build(context, page, tab)``."""
 
+SHEETS = ("base", "ask", "result", "documents", "decisions", "madara", "profiles", "duquad", "reports")
+"""The sheets that come first, in this order: what follows may set a part of the page again. The others have none."""
+
 KEPT_SECONDS = 60
 """Between two looks whether snapshots are taken, where there are any."""
 
@@ -108,6 +111,7 @@ def script() -> str:
 
 
 def style_sheet() -> str:
-    """``ui/styles/base.css`` with colours and what all pages share, then the sheet of each part of the page."""
+    """The sheets of ``ui/styles``: those of :data:`SHEETS`, then one for each further part of the page."""
     sheets = {sheet.name: sheet.read_text(encoding="utf-8") for sheet in (files("ui") / "styles").iterdir()}
-    return "\n".join([sheets.pop("base.css"), *(sheets[name] for name in sorted(sheets))])
+    first = [sheets.pop(f"{name}.css") for name in SHEETS]
+    return "\n".join([*first, *(sheets[name] for name in sorted(sheets))])

@@ -40,6 +40,7 @@ class Line:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._contexts: dict[str, Context] = {}  # in which the jobs that have not ended were asked for
         self._closed = False
+        self._cut_off: set[str] = set()
 
     def put(self, job: Job, keep: Callable[[], None] = lambda: None, check: Callable[[], None] = lambda: None) -> str:
         """Put a job at the end, unless one of its id is there and has not ended; ConfigError when the line is full.
@@ -120,12 +121,18 @@ class Line:
         """Ask every job to stop and take none any more; those that waited."""
         with self._changed:
             self._closed = True
+            self._cut_off = {name for name, job in self._jobs.items() if not job.cancel.cancelled}
             for job in self._jobs.values():
                 job.cancel.cancel()
             waiting = [job for job in self._waiting if not isinstance(job, LoadJob)]
             self._waiting.clear()
             self._changed.notify_all()
         return waiting
+
+    def cut_off(self, name: str) -> bool:
+        """Whether it was the closing that asked this job to stop, and not a person."""
+        with self._changed:
+            return name in self._cut_off
 
     @property
     def closed(self) -> bool:

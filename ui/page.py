@@ -7,17 +7,22 @@ of the call is read, cleans what was sent, and lets no text of an exception out.
 
 from __future__ import annotations
 
+import copy
 import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from gradio.utils import get_upload_folder
 
 from mdqa.errors import InputError, MdqaError
 from storage.encoding import clean_text
 from ui.context import Context
 from ui.guard import Said
 from ui.logs import log, working_on
-from ui.people import Forbidden, require
+from ui.people import Forbidden, require, signed_in
 
 MAX_DEPTH = 40
 """Lists in lists that a page may send; ours need five."""
@@ -27,17 +32,46 @@ BY_ITSELF = {"load", "tick", "change"}
 happens and nothing is said."""
 
 
+SESSIONS = 300
+"""Open pages whose state Gradio keeps, each about 1 MB; of one that was left for longest it is forgotten."""
+OWNED = 100_000
+"""Open pages of which is known whose they are: many more, so that nobody takes over one that is in use."""
+
+
+class Sessions:
+    """Whose an open page is: that of the person who was the first to speak in it."""
+
+    def __init__(self, most: int = OWNED) -> None:
+        self._owners: OrderedDict[str, str | None] = OrderedDict()
+        self._most = most
+
+    def are_of(self, session: str, person: str | None) -> bool:
+        """Whether this person may speak in the session; None is somebody who has no name."""
+        owner = self._owners.setdefault(session, person)
+        self._owners.move_to_end(session)
+        while len(self._owners) > self._most:
+            self._owners.popitem(last=False)
+        return owner == person
+
+
 class Page(gr.Blocks):
     """``gr.Blocks`` whose handlers run for the roles they were guarded with, and for nobody else."""
 
     def __init__(self, context: Context, **options: Any) -> None:
         self.context = context
+        self.sessions = Sessions()
         super().__init__(**options)
 
     @property
     def expects_oauth(self) -> bool:
         """Whether Gradio is to offer its routes for signing in with a Hugging Face account."""
         return self.context.settings.sign_in == "huggingface"
+
+    def queue(self, *arguments: Any, **options: Any) -> Page:
+        """As in Gradio, without its statistics: nobody may see them, and they cost more than most handlers."""
+        super().queue(*arguments, **options)
+        self._queue.ANALYTICS_MAX_EVENTS = 0
+        return self
 
     async def process_api(  # type: ignore[override]
         self,
@@ -68,6 +102,31 @@ class Page(gr.Blocks):
             except Exception as problem:
                 raise Said(problem) from None
 
+    async def preprocess_data(self, block_fn: Any, *arguments: Any, **options: Any) -> list[Any]:
+        """As in Gradio, with one error for whatever its components make of values that they never send."""
+        try:
+            return list(await super().preprocess_data(block_fn, *arguments, **options))
+        except gr.Error:
+            raise
+        except Exception as problem:
+            raise gr.Error(f"{type(problem).__name__}: {problem}") from None
+
+    async def postprocess_data(self, block_fn: Any, predictions: Any, state: Any) -> list[Any]:
+        """As in Gradio, which makes every component of an answer anew, without those that stay as they are."""
+        outputs = list(block_fn.outputs)
+        if len(outputs) < 2 or not isinstance(predictions, list | tuple) or len(predictions) != len(outputs):
+            return list(await super().postprocess_data(block_fn, predictions, state))
+        new = [place for place, box in enumerate(outputs) if box.stateful or not _stays(predictions[place])]
+        answer: list[Any] = [gr.skip() for _ in outputs]
+        if new:
+            part = copy.copy(block_fn)
+            part.outputs = [outputs[place] for place in new]
+            values = [predictions[place] for place in new]
+            made = await super().postprocess_data(part, values if len(new) > 1 else values[0], state)
+            for place, value in zip(new, made, strict=True):
+                answer[place] = value
+        return answer
+
     def _admit(self, handler: Any, request: gr.Request | None) -> None:
         """InputError or Forbidden where the handler is not for this person; one that names no roles is for nobody."""
         if not hasattr(handler, "roles"):
@@ -75,6 +134,9 @@ class Page(gr.Blocks):
             raise Forbidden("this cannot be called")
         if handler.roles is not None:
             require(self.context, request, *handler.roles)
+        session = getattr(request, "session_hash", None)
+        if session and not self.sessions.are_of(session, signed_in(self.context.settings, request)):
+            raise Forbidden("this page was opened by somebody else; reload it")
 
     def _by_itself(self, listener: Any) -> bool:
         """Whether the event, or the one that it follows, is none that a person causes."""
@@ -89,7 +151,8 @@ class Page(gr.Blocks):
 def cleaned(value: Any, depth: int = 0) -> Any:
     """JSON values whose texts can be stored and sent: no NUL, U+FFFD for lone surrogates.
 
-    InputError where they are nested too deeply to be ours.
+    InputError where they are nested too deeply to be ours, or name a file that nobody uploaded: Gradio would fetch
+    addresses.
     """
     if depth > MAX_DEPTH:
         raise InputError("the page sent lists in lists without end; reload it")
@@ -98,8 +161,21 @@ def cleaned(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [cleaned(item, depth + 1) for item in value]
     if isinstance(value, dict):
+        if _is_file(value) and not _is_uploaded(value["path"]):
+            raise InputError("the page sent a file that was not loaded here; load it again")
         return {cleaned(key, depth + 1): cleaned(item, depth + 1) for key, item in value.items()}
     return value
+
+
+def _is_file(value: Mapping[str, Any]) -> bool:
+    """Whether Gradio takes this for a file."""
+    kind = value.get("meta")
+    return "path" in value and isinstance(kind, dict) and kind.get("_type") == "gradio.FileData"
+
+
+def _is_uploaded(path: object) -> bool:
+    """Whether a path is below the folder that Gradio keeps uploaded files in; an address is not."""
+    return Path(clean_text(str(path))).resolve().is_relative_to(Path(get_upload_folder()).resolve())
 
 
 def _clean_event(event: gr.EventData | None) -> gr.EventData | None:
@@ -108,6 +184,10 @@ def _clean_event(event: gr.EventData | None) -> gr.EventData | None:
         return None
     values = cleaned(event._data) if isinstance(event._data, dict) else {}
     return gr.EventData(event.target, values)
+
+
+def _stays(value: Any) -> bool:
+    return isinstance(value, dict) and value == gr.skip()
 
 
 def _nothing(outputs: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ui.context import Context
 
-__all__ = ["LOCAL", "ROLES", "Forbidden", "Role", "Visitor", "require", "visitor"]
+__all__ = ["LOCAL", "ROLES", "Forbidden", "Role", "Visitor", "require", "signed_in", "visitor"]
 
 LOCAL = "local"
 """Who is there where nobody has to sign in."""
@@ -51,18 +51,23 @@ def visitor(context: Context, request: gr.Request | None) -> Visitor:
         Forbidden: the person is signed in and has no role here (any more).
     """
     settings = context.settings
-    signed_in = _hugging_face_name(request) if settings.sign_in == "huggingface" else getattr(request, "username", None)
+    name = signed_in(settings, request)
     if settings.sign_in == "":
         # A Space that asks nobody for a name is open to everybody: nobody there is its owner. A name is there only
         # where a program that serves this page signs people in itself.
-        return Visitor(clean_name(signed_in) if signed_in else LOCAL, "analyst" if settings.space else "admin")
-    if not isinstance(signed_in, str) or not signed_in:
+        return Visitor(name or LOCAL, "analyst" if settings.space else "admin")
+    if name is None:
         raise InputError("sign in first: what is done here is kept under the name of the person who does it")
-    name = clean_name(signed_in)
     role = _role(settings, name)
     if role is None:
         raise Forbidden(f"{name} has no role here; ask the owner of this page for one")
     return Visitor(name, role)
+
+
+def signed_in(settings: Settings, request: gr.Request | None) -> str | None:
+    """The name that somebody signed in with, whether it has a role here or not; None: nobody is signed in."""
+    name = _hugging_face_name(request) if settings.sign_in == "huggingface" else getattr(request, "username", None)
+    return clean_name(name) if isinstance(name, str) and name else None
 
 
 def require(context: Context, request: gr.Request | None, *roles: Role) -> Visitor:

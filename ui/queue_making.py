@@ -12,10 +12,10 @@ from mdqa.errors import InputError, StorageError
 from mdqa.records import RunResult
 from storage.assignments import Progress
 from storage.queue_settings import LABELS, ItemOrder, PracticeItem, QueueSettings
-from storage.queues import Queue, UnknownQueue, queue_name
+from storage.queues import Queue, UnknownQueue
 from storage.runs import RunFilter, UnknownRun
 from ui.context import Context
-from ui.queueing import DISAGREEMENT
+from ui.queueing import DISAGREEMENT, checked_name
 from ui.views.markup import short
 
 LOW_MARGIN = 0.1
@@ -104,7 +104,7 @@ def make_queue(
     Raises:
         InputError: the name or a setting cannot be used, or the filter finds nothing.
     """
-    store, wanted = context.store, _checked(name)
+    store, wanted = context.store, checked_name(name)
     found = store.runs.ids(replace(filters, status="ok"), min(max(limit, 1), MOST), "newest")
     usable = [run_id for run_id in found if candidates_of(store.runs.get(run_id))]
     if not usable:
@@ -184,13 +184,6 @@ def _change_practice(context: Context, who: str, queue: str, run_id: str, item: 
             return settings.change(queue, who, practice_items=[*items, *([item] if item else [])])
     except StorageError as problem:
         raise _explained(problem) from None
-
-
-def _checked(name: str) -> str:
-    try:
-        return queue_name(name)
-    except StorageError as problem:
-        raise InputError(str(problem), place="Queue") from None
 
 
 def _explained(problem: StorageError) -> InputError:

@@ -51,7 +51,7 @@ def send(context: Context, run_id: str, queue: str, who: str, note: str = "") ->
     about = note.strip()
     if len(about) > MAX_NOTE:
         raise InputError(f"it has {len(about):,} characters; shorten it to {MAX_NOTE:,}", place="Note")
-    return context.store.queues.send(run_id, _checked(queue), who, about)
+    return context.store.queues.send(run_id, checked_name(queue), who, about)
 
 
 def take_out(context: Context, run_id: str, queue: str, who: str) -> bool:
@@ -60,7 +60,7 @@ def take_out(context: Context, run_id: str, queue: str, who: str) -> bool:
     Raises:
         InputError: that is no name of a queue.
     """
-    name = _checked(queue)
+    name = checked_name(queue)
     return _among(places(context, run_id), name) and context.store.queues.remove(run_id, name, who)
 
 
@@ -68,7 +68,10 @@ def _among(found: Sequence[QueueItem], name: str) -> bool:
     return any(item.queue.casefold() == name.casefold() for item in found)
 
 
-def _checked(name: str) -> str:
+def checked_name(name: str) -> str:
+    """A queue's name as it is kept; InputError if that is none."""
+    if not isinstance(name, str):  # a box that takes any name takes any value
+        raise InputError("is no text; reload the page", place="Queue")
     try:
         return queue_name(name)
     except StorageError as problem:  # its text is about what was typed, and names no path

@@ -108,7 +108,10 @@ class Snapshotter:
             log.info("stored the snapshot %s", snapshot.name)
         self._stored = self._clock()
         strangers = self._snapshots.strangers
-        self._state = replace(self._state, problem=SHARED.format(strangers[-1]) if strangers else "")
+        problem = SHARED.format(strangers[-1]) if strangers else ""
+        if problem and problem != self._state.problem:
+            log.error("%s", problem)
+        self._state = replace(self._state, problem=problem)
         return True
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
@@ -91,9 +91,10 @@ def agreement_table(
         seed: of the draws.
     """
     mine = latest(ratings)
-    people: list[Triple] = [(rating.item, rating.annotator, rating.label) for rating in mine]
     together = consensus(mine, adjudicated)
     judged = judge_labels(runs)
+    called = _told_apart({rating.annotator for rating in mine}, {MAJORITY, *(judge for judge, _ in judged.values())})
+    people: list[Triple] = [(rating.item, called[rating.annotator], rating.label) for rating in mine]
     lines = []
     names = _raters(people)
     if len(names) not in (1, 2):  # of two people, their pair says it all
@@ -125,6 +126,15 @@ def agreement_rows(table: Table, queue: str) -> list[dict[str, Any]]:
         for name in COEFFICIENTS
         if (coefficient := line.coefficient(name)) is not None
     ]
+
+
+def _told_apart(people: Set[str], others: Set[str]) -> dict[str, str]:
+    """What people are called in the table: a name that is also a judge's gets a word more, for any name may sign in."""
+    called = {name: name for name in people}
+    for name in sorted(people & others):
+        while called[name] in people | others:
+            called[name] += " (person)"
+    return called
 
 
 def _raters(triples: Iterable[Triple]) -> list[str]:

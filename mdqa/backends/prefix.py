@@ -38,10 +38,6 @@ class Prefix:
         storages = (tensor.untyped_storage() for pair in self.layers for tensor in pair)
         return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
-    def shared_with(self, ids: Sequence[int]) -> int:
-        """How many tokens at the beginning are the same."""
-        return common_length([self.ids, ids])
-
     def cache(self, length: int, batch: int = 1) -> Any:
         """A cache holding the first ``length`` positions for ``batch`` sequences; it grows without touching this.
 

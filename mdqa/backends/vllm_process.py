@@ -11,7 +11,7 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
-"""Linux: the signal that a process gets when the one that started it ends, however that ends (prctl(2))."""
+"""Linux: the signal that a process gets when the thread that started it ends, however that ends (prctl(2))."""
 
 
 def main() -> None:

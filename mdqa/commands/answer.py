@@ -7,13 +7,9 @@ last line is removed. Questions that failed are kept too, unless --retry-failed 
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, get_args
+from typing import get_args
 
 from mdqa.cancellation import CancelToken
 from mdqa.commands.database import stored_profiles
@@ -26,13 +22,13 @@ from mdqa.commands.options import (
     check_output,
     choose_profile,
     make_tools,
-    one_line,
     open_backend,
     parse_set,
     questions_from,
 )
-from mdqa.commands.results import ResultFile, Settled, open_results
-from mdqa.errors import ConfigError, InputError
+from mdqa.commands.results import Line, Settled, open_results
+from mdqa.commands.working import work_through
+from mdqa.errors import Cancelled, ConfigError, InputError
 from mdqa.methods.base import MethodConfig, Tools
 from mdqa.records import Overflow, Question
 from mdqa.registry import METHODS, method_class
@@ -87,63 +83,16 @@ def run(args: argparse.Namespace) -> int:
             config=config.model_dump(mode="json"),
         )
         with open_results(args.output, settled, retry_failed=args.retry_failed) as results:
-            return _answer_all(args, questions, config, tools, results)
+            work = partial(_answer, args, config, tools)
+            return work_through(questions, results, work, output=args.output, quiet=args.quiet)
     finally:
         backend.close()
 
 
-def _answer_all(
-    args: argparse.Namespace, questions: list[Question], config: MethodConfig, tools: Tools, results: ResultFile
-) -> int:
-    from tqdm import tqdm  # noqa: PLC0415 (only this command draws a bar)
-
-    todo = results.missing(questions)
-    kept = len(questions) - len(todo)
-    if kept:
-        print(f"{kept} of {len(questions)} questions are answered already in {args.output}", file=sys.stderr)
-    with (
-        stop_by_signal() as cancel,
-        tqdm(
-            total=len(questions), initial=kept, unit="question", file=sys.stderr, disable=args.quiet, dynamic_ncols=True
-        ) as bar,
-    ):
-        for item in todo:
-            if cancel.cancelled:
-                break
-            header = begin(args.method, config, item, tools, seed=args.seed, overflow=args.overflow)
-            result = run_one(header, tools, cancel=cancel).result
-            if result.status == "cancelled":
-                break
-            if result.error is not None:
-                bar.write(f"question {item.id!r} failed: {one_line(result.error.message)}", file=sys.stderr)
-            results.append(result.to_line(), item)
-            bar.update()
-    return _verdict(args, questions, results, stopped=cancel.cancelled)
-
-
-def _verdict(args: argparse.Namespace, questions: list[Question], results: ResultFile, *, stopped: bool) -> int:
-    left, failed = len(results.missing(questions)), results.failed(questions)
-    if stopped and left:
-        print(f"stopped; {left} questions are left. The same command goes on from here.", file=sys.stderr)
-    if failed:
-        print(f"{failed} of {len(questions)} questions failed; --retry-failed runs them again.", file=sys.stderr)
-    return 1 if left or failed else 0
-
-
-@contextmanager
-def stop_by_signal() -> Iterator[CancelToken]:
-    """A token that Ctrl-C or SIGTERM sets. A second signal does what it always does."""
-    cancel = CancelToken()
-    before: dict[int, Any] = {}
-
-    def stop(number: int, _: FrameType | None) -> None:
-        cancel.cancel()
-        signal.signal(number, before[number])
-
-    for caught in (signal.SIGINT, signal.SIGTERM):
-        before[caught] = signal.signal(caught, stop)
-    try:
-        yield cancel
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _answer(args: argparse.Namespace, config: MethodConfig, tools: Tools, item: Question, cancel: CancelToken) -> Line:
+    """One question's line. Cancelled if a stop was asked for before it was finished."""
+    header = begin(args.method, config, item, tools, seed=args.seed, overflow=args.overflow)
+    result = run_one(header, tools, cancel=cancel).result
+    if result.status == "cancelled":
+        raise Cancelled
+    return result.to_line()

@@ -20,7 +20,6 @@ from typing import Any, TextIO
 
 from mdqa.backends.base import Backend
 from mdqa.cancellation import CancelToken
-from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import opened, stored_profiles
 from mdqa.commands.options import (
     add_database_argument,
@@ -34,6 +33,7 @@ from mdqa.commands.options import (
     positive,
     questions_from,
 )
+from mdqa.commands.working import stop_by_signal
 from mdqa.errors import Cancelled, ConfigError
 from mdqa.performance.cases import Case, built_in_cases, prompt_tokens
 from mdqa.performance.figures import Figure, table
@@ -51,7 +51,7 @@ OTHER_LENGTHS = MappingProxyType(
         "duquad": (1400, 2800, 4200),  # 10, 20 and 30 documents
     }
 )
-WITHOUT_MODEL = ("annotate",)
+WITHOUT_MODEL = ("annotate", "people")
 """What is measured without a model and without prompts."""
 
 QUESTIONS = 5
@@ -66,7 +66,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", default="", metavar="NAME", help="calibration profile: a name or a JSON file")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything that is drawn (default: 0)")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the method, or of annotate"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the method, of annotate or of people",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     group = parser.add_argument_group("prompts")

@@ -28,7 +28,6 @@ from pathlib import Path
 from mdqa.agreement.learning import content
 from mdqa.benchmarks.base import in_split, read_questions
 from mdqa.calibration import JUDGED_RUNS, planned, typed_options, write_profile
-from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import opened, stored_profiles
 from mdqa.commands.labelled import labelled, queue_verdicts, write_evidence
 from mdqa.commands.options import (
@@ -42,6 +41,7 @@ from mdqa.commands.options import (
     parse_set,
     questions_from,
 )
+from mdqa.commands.working import stop_by_signal
 from mdqa.errors import Cancelled, ConfigError, InputError
 from mdqa.methods.cafe.quality import table
 from mdqa.passes import Passes

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from mdqa.benchmarks.placing import SETTINGS, Placeable
-from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import stored_profiles
 from mdqa.commands.entries import parse_entries, read_plan
 from mdqa.commands.options import (
@@ -41,6 +40,7 @@ from mdqa.commands.options import (
 )
 from mdqa.commands.results import DiskFile, Settled, input_digest, open_file
 from mdqa.commands.workers import add_worker_arguments, run_tasks, threads
+from mdqa.commands.working import stop_by_signal
 from mdqa.comparison.markdown import to_markdown
 from mdqa.comparison.numbers import report
 from mdqa.comparison.observations import series_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import stored_profiles
 from mdqa.commands.listing import add_output_argument
 from mdqa.commands.options import (
@@ -22,6 +21,7 @@ from mdqa.commands.options import (
     questions_from,
     write_lines,
 )
+from mdqa.commands.working import stop_by_signal
 from mdqa.errors import Cancelled, InputError, ProfileError
 from mdqa.methods.cafe.quality import measure_profile, table
 from mdqa.settings import Settings

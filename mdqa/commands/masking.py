@@ -10,26 +10,25 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from mdqa.backends.base import SteeredRows
-from mdqa.commands.answer import stop_by_signal
+from mdqa.cancellation import CancelToken
 from mdqa.commands.options import (
     add_model_arguments,
     add_question_arguments,
     check_output,
     make_tools,
-    one_line,
     open_backend,
     parse_set,
     questions_from,
     write_lines,
 )
-from mdqa.commands.results import ResultFile, Settled, open_results
-from mdqa.errors import Cancelled, ConfigError, MdqaError
+from mdqa.commands.results import Settled, open_results
+from mdqa.commands.working import line_of, work_through
+from mdqa.errors import ConfigError
 from mdqa.methods.base import Tools
 from mdqa.methods.cafe.masking import MODES, NO_MASK, MaskingConfig, probe_question, usable_questions
 from mdqa.records import Question
@@ -81,7 +80,12 @@ def run(args: argparse.Namespace) -> int:
         settled = Settled(NAME, backend.model, args.seed, "", config.model_dump(mode="json"))
         with open_results(args.output, settled, retry_failed=args.retry_failed) as results:
             rows = _earlier(args.output)
-            status = _probe_all(args, questions, config, tools, results, rows)
+
+            def work(item: Question, cancel: CancelToken) -> Row:
+                rows[item.id] = _probe(config, tools, settled, item, cancel)
+                return rows[item.id]
+
+            status = work_through(questions, results, work, output=args.output, quiet=args.quiet)
     finally:
         backend.close()
     found = summary([rows[item.id] for item in questions if item.id in rows])
@@ -103,49 +107,19 @@ def _check_places(args: argparse.Namespace) -> None:
         raise ConfigError("--summary - would stand among the lines of --output -; name a file for one of them")
 
 
-def _probe_all(
-    args: argparse.Namespace,
-    questions: list[Question],
-    config: MaskingConfig,
-    tools: Tools,
-    results: ResultFile,
-    rows: dict[str, Row],
-) -> int:
-    """Every question that has no line yet; its line also goes into ``rows``."""
-    from tqdm import tqdm  # noqa: PLC0415 (only commands that take long draw a bar)
+def _probe(config: MaskingConfig, tools: Tools, settled: Settled, item: Question, cancel: CancelToken) -> Row:
+    """One question's line. Cancelled if a stop was asked for before it was finished."""
 
-    todo = results.missing(questions)
-    kept = len(questions) - len(todo)
-    if kept:
-        print(f"{kept} of {len(questions)} questions are done already in {args.output}", file=sys.stderr)
-    with (
-        stop_by_signal() as cancel,
-        tqdm(
-            total=len(questions), initial=kept, unit="question", file=sys.stderr, disable=args.quiet, dynamic_ncols=True
-        ) as bar,
-    ):
-        for item in todo:
-            line: Row = {"id": item.id, "run": uuid.uuid4().hex, "question": item.question, "method": NAME}
-            line |= {"model": tools.backend.model, "seed": args.seed, "profile": "", "config": config.model_dump()}
-            try:
-                check_question(item)
-                probed = probe_question(item, tools, config, seed=args.seed, cancel=cancel)
-                line |= {"status": "ok", "modes": {a.mask.mode: a.to_json() for a in probed.answers}}
-                line |= {"documents_cost": probed.documents_cost.model_dump(), "cost": probed.cost.model_dump()}
-            except Cancelled:
-                break
-            except MdqaError as problem:
-                bar.write(f"question {item.id!r} failed: {one_line(str(problem))}", file=sys.stderr)
-                line |= {"status": "failed", "error": {"type": type(problem).__name__, "message": str(problem)}}
-            results.append(line, item)
-            rows[item.id] = line
-            bar.update()
-    left, failed = len(results.missing(questions)), results.failed(questions)
-    if left:
-        print(f"stopped; {left} questions are left. The same command goes on from here.", file=sys.stderr)
-    if failed:
-        print(f"{failed} of {len(questions)} questions failed; --retry-failed runs them again.", file=sys.stderr)
-    return 1 if left or failed else 0
+    def found() -> Row:
+        check_question(item)
+        probed = probe_question(item, tools, config, seed=settled.seed, cancel=cancel)
+        return {
+            "modes": {answered.mask.mode: answered.to_json() for answered in probed.answers},
+            "documents_cost": probed.documents_cost.model_dump(),
+            "cost": probed.cost.model_dump(),
+        }
+
+    return line_of(item, settled, found)
 
 
 def _earlier(output: str) -> dict[str, Row]:

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -203,23 +203,28 @@ def open_backend(args: argparse.Namespace, settings: Settings) -> Backend:
     """Load the chosen model, with a line on standard error for every step."""
     from mdqa.backends.loading import default_model, load_backend  # noqa: PLC0415 (imports torch)
 
-    last = ""
-
-    def progress(message: str, fraction: float | None = None) -> None:
-        nonlocal last
-        if message != last:  # fractions change often, a log does not need each of them
-            print(message, file=sys.stderr, flush=True)
-            last = message
-
     return load_backend(
         args.model or settings.model or default_model(),
         backend=args.backend,
         device=args.device or settings.device,
         dtype=args.dtype or settings.dtype,
         cache=settings.cache,
-        progress=progress,
+        progress=steps_said(),
         **served(settings),
     )
+
+
+def steps_said() -> Callable[[str, float | None], None]:
+    """What says the steps of loading a model on standard error, each once."""
+    last = ""
+
+    def progress(message: str, _: float | None) -> None:
+        nonlocal last
+        if message != last:  # fractions change often, a log does not need each of them
+            print(message, file=sys.stderr, flush=True)
+            last = message
+
+    return progress
 
 
 def served(settings: Settings) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The result file of ``answer`` and ``evaluate``: append-only JSON lines that survive a kill at any moment."""
+"""The file of result lines that a command writes: append-only JSON lines that survive a kill at any moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -57,6 +57,12 @@ class Settled:
         theirs = theirs if isinstance(theirs, dict) else {}
         keys = [key for key in {**theirs, **self.config} if theirs.get(key) != self.config.get(key)]
         return ", ".join(f"{key}={theirs.get(key)!r} instead of {self.config.get(key)!r}" for key in keys)
+
+    def about(self) -> Line:
+        """What a line says of how it was made; the names are those that :meth:`difference` reads."""
+        made = asdict(self)
+        entry = made.pop("entry")
+        return made if entry is None else {"entry": entry, **made}
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,9 @@ from mdqa.commands.database import opened, storage_module
 from mdqa.commands.options import add_database_argument, questions_in
 from mdqa.commands.results import input_digest
 from mdqa.diagnosis.facets import facets_of
-from mdqa.records import RunResult
 from mdqa.registry import READERS
 from mdqa.result_lines import lines_of, results_in
-from mdqa.scoring.answers import says_an_answer
+from mdqa.scoring.answers import run_is_right
 from mdqa.settings import Settings
 
 UNFINISHED = ("running", "interrupted")
@@ -49,13 +48,8 @@ def run(args: argparse.Namespace) -> int:
                     continue
             except unknown:
                 store.runs.begin(result)
-            store.runs.finish(result, correct=_correct(result), facets=facets_of(result))
+            store.runs.finish(result, correct=run_is_right(result), facets=facets_of(result))
             new += 1
     kept = f", {there} were there already" if there else ""
     print(f"{new} runs are in {database} now{kept}", file=sys.stderr)
     return 0
-
-
-def _correct(result: RunResult) -> bool | None:
-    """As the page judges: an accepted answer stands in it; None where nobody knows."""
-    return says_an_answer(result.answer, result.question.answers) if result.status == "ok" else None

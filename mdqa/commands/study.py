@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mdqa.cancellation import CancelToken
-from mdqa.commands.answer import stop_by_signal
 from mdqa.commands.database import stored_profiles
 from mdqa.commands.options import (
     add_database_argument,
@@ -26,13 +23,13 @@ from mdqa.commands.options import (
     check_output,
     choose_profile,
     make_tools,
-    one_line,
     open_backend,
     parse_set,
     questions_from,
 )
-from mdqa.commands.results import ResultFile, Settled, open_results
-from mdqa.errors import Cancelled, ConfigError, MdqaError
+from mdqa.commands.results import Line, Settled, open_results
+from mdqa.commands.working import line_of, work_through
+from mdqa.errors import Cancelled, ConfigError
 from mdqa.methods.base import MethodConfig, Tools
 from mdqa.records import Question, RunResult
 from mdqa.registry import METHODS, method_class
@@ -91,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
             entry=args.kind if args.kind != "sweep" else f"sweep {args.positions}",
         )
         with open_results(args.output, settled, retry_failed=args.retry_failed) as results:
-            return _study_all(args, questions, _Study(config, tools, settled), results)
+            work = _Study(config, tools, settled).line
+            return work_through(questions, results, work, output=args.output, quiet=args.quiet)
     finally:
         backend.close()
 
@@ -102,8 +100,12 @@ class _Study:
     def __init__(self, config: MethodConfig, tools: Tools, settled: Settled) -> None:
         self._config, self._tools, self._settled = config, tools, settled
 
-    def line(self, item: Question, cancel: CancelToken) -> dict[str, Any]:
-        """The question's line. Cancelled if a stop was asked for; MdqaError if it cannot be studied."""
+    def line(self, item: Question, cancel: CancelToken) -> Line:
+        """One question's line. Cancelled if a stop was asked for before it was finished."""
+        return line_of(item, self._settled, lambda: self._found(item, cancel))
+
+    def _found(self, item: Question, cancel: CancelToken) -> Line:
+        """What the study finds. Cancelled if a stop was asked for; MdqaError if the question cannot be studied."""
         kind, _, positions = str(self._settled.entry).partition(" ")
         if kind == "sweep":
             return self._sweep(item, positions, cancel)
@@ -112,7 +114,7 @@ class _Study:
         found = leave_one_out.leave_one_out(base, results)
         return self._with_cost(leave_one_out_line(found), [base, *results.values()])
 
-    def _sweep(self, item: Question, positions: str, cancel: CancelToken) -> dict[str, Any]:
+    def _sweep(self, item: Question, positions: str, cancel: CancelToken) -> Line:
         if positions == "few":
             places = position_sweep.few_positions(item)
         elif positions == "every":
@@ -124,8 +126,8 @@ class _Study:
         found = position_sweep.position_sweep(item, [method], places, results)
         return self._with_cost(sweep_line(found), list(results.values()))
 
-    def _with_cost(self, line: dict[str, Any], runs: Sequence[RunResult]) -> dict[str, Any]:
-        return {"status": "ok", **line, "cost": spent(run.cost for run in runs).model_dump(mode="json")}
+    def _with_cost(self, line: Line, runs: Sequence[RunResult]) -> Line:
+        return {**line, "cost": spent(run.cost for run in runs).model_dump(mode="json")}
 
     def _answers(self, variants: Sequence[Variant], cancel: CancelToken) -> dict[str, RunResult]:
         return {variant.key: self._answer(variant.question, cancel) for variant in variants}
@@ -137,48 +139,3 @@ class _Study:
         if outcome(result).state == "cancelled":
             raise Cancelled
         return result
-
-    def about(self) -> Mapping[str, Any]:
-        """What every line says of how it was made."""
-        settled = self._settled
-        return {
-            "entry": settled.entry,
-            "method": settled.method,
-            "model": settled.model,
-            "seed": settled.seed,
-            "profile": settled.profile,
-            "config": settled.config,
-        }
-
-
-def _study_all(args: argparse.Namespace, questions: list[Question], study: _Study, results: ResultFile) -> int:
-    """Every question that has no line yet."""
-    from tqdm import tqdm  # noqa: PLC0415 (only commands that take long draw a bar)
-
-    todo = results.missing(questions)
-    kept = len(questions) - len(todo)
-    if kept:
-        print(f"{kept} of {len(questions)} questions are done already in {args.output}", file=sys.stderr)
-    with (
-        stop_by_signal() as cancel,
-        tqdm(
-            total=len(questions), initial=kept, unit="question", file=sys.stderr, disable=args.quiet, dynamic_ncols=True
-        ) as bar,
-    ):
-        for item in todo:
-            line: dict[str, Any] = {"id": item.id, "run": uuid.uuid4().hex, "question": item.question, **study.about()}
-            try:
-                line |= study.line(item, cancel)
-            except Cancelled:
-                break
-            except MdqaError as problem:
-                bar.write(f"question {item.id!r} failed: {one_line(str(problem))}", file=sys.stderr)
-                line |= {"status": "failed", "error": {"type": type(problem).__name__, "message": str(problem)}}
-            results.append(line, item)
-            bar.update()
-    left, failed = len(results.missing(questions)), results.failed(questions)
-    if left:
-        print(f"stopped; {left} questions are left. The same command goes on from here.", file=sys.stderr)
-    if failed:
-        print(f"{failed} of {len(questions)} questions failed; --retry-failed runs them again.", file=sys.stderr)
-    return 1 if left or failed else 0

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 
 from mdqa.cancellation import CancelToken
-from mdqa.commands.options import make_tools, positive, served
+from mdqa.commands.options import make_tools, positive, served, steps_said
 from mdqa.evaluation.plan import Task
 from mdqa.evaluation.processes import in_processes
 from mdqa.evaluation.ray_cluster import on_ray
@@ -77,27 +76,20 @@ def threads(args: argparse.Namespace) -> int:
 
 def open_worker(setup: Setup, number: int) -> Worker:
     """Load the model of an evaluation, in this process or another one."""
-    from mdqa.backends.loading import SCRIPTED, load_backend  # noqa: PLC0415 (seconds that --help need not wait for)
+    from mdqa.backends.embedded import silent  # noqa: PLC0415 (seconds that --help need not wait for)
+    from mdqa.backends.loading import SCRIPTED, load_backend  # noqa: PLC0415 (likewise)
 
     if setup.threads and setup.model != SCRIPTED:
         import torch  # noqa: PLC0415 (seconds that other commands need not wait for)
 
         torch.set_num_threads(setup.threads)
-    last = ""
-
-    def progress(message: str, fraction: float | None = None) -> None:
-        nonlocal last
-        if message != last and number == 0:  # the others say the same
-            print(message, file=sys.stderr, flush=True)
-            last = message
-
     backend = load_backend(
         setup.model,
         backend=setup.backend,
         device=setup.devices[number % len(setup.devices)],
         dtype=setup.dtype,
         cache=setup.cache,
-        progress=progress,
+        progress=steps_said() if number == 0 else silent,  # the others would say the same
         **served(Settings.from_environment()),  # keys stay out of what is sent to other processes
     )
     common = make_tools(backend)

@@ -87,7 +87,7 @@ class Counting:
         self._older = self._changed = 0
 
     def add(self, question: str, result: RunResult) -> None:
-        """Count a run unless one of its entry is there for this question; one that failed gives way to one that did not.
+        """Count a run unless one of its entry is there for this question; a failed one gives way to another one.
 
         ``question`` is a key that tells questions and versions of one apart: ids like "q1" are common. For the same
         reason a source is known by its id and words.

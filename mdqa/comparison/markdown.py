@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mdqa.comparison.numbers import TESTED
-from mdqa.reporting import printable
+from mdqa.reporting import p_words, printable
 from mdqa.scoring.answers import HEADLINE
 
 TITLES: Mapping[str, str] = {"em": "EM", "sub_em": "SubEM", "f1": "F1"}
@@ -84,7 +84,7 @@ def _test(row: Row, metric: str) -> list[str]:
     test, effect = row["tests"][metric], row["effect"][metric]
     if test is None:
         return [row["label"], TITLES[metric], *"-----"]
-    values = [str(test["b"]), str(test["c"]), _p(test["p"]), _p(test["p_holm"]), _shown(effect, 2, sign="+")]
+    values = [str(test["b"]), str(test["c"]), p_words(test["p"]), p_words(test["p_holm"]), _shown(effect, 2, sign="+")]
     return [row["label"], TITLES[metric], *values]
 
 
@@ -172,10 +172,6 @@ def _shown(interval: Mapping[str, Any] | None, digits: int, *, sign: str = "", s
     if interval["low"] is None:
         return mean
     return f"{mean} ({scale * interval['low']:{form}} to {scale * interval['high']:{form}})"
-
-
-def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

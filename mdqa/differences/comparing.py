@@ -22,7 +22,7 @@ from mdqa.differences.records import (
 )
 from mdqa.interventions import longest_rising, words_between
 from mdqa.records import Document, DocumentScore, Opinion, Question, Routing, RunResult, Stage
-from mdqa.scoring.answers import says_an_answer
+from mdqa.scoring.answers import run_is_right
 from mdqa.scoring.losses import reached
 
 
@@ -46,8 +46,8 @@ def differences(before: RunResult, after: RunResult) -> Differences:
         after=after.id,
         answer_before=before.answer,
         answer_after=after.answer,
-        correct_before=_correct(before),
-        correct_after=_correct(after),
+        correct_before=run_is_right(before),
+        correct_after=run_is_right(after),
         options=_options(before.config, after.config),
         interventions=words_between(before.question, after.question),
         documents=_documents(before, after),
@@ -56,10 +56,6 @@ def differences(before: RunResult, after: RunResult) -> Differences:
         cost_before=before.cost,
         cost_after=after.cost,
     )
-
-
-def _correct(run: RunResult) -> bool | None:
-    return says_an_answer(run.answer, run.question.answers) if run.status == "ok" else None
 
 
 def _options(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[OptionChange, ...]:

@@ -23,8 +23,8 @@ import httpx
 
 from mdqa.benchmarks.examples import examples
 from mdqa.errors import Cancelled, ConfigError, ModelError
-from mdqa.performance.figures import Figure, Goal
-from mdqa.performance.plan import Plan
+from mdqa.performance.figures import Figure, Goal, percentile
+from mdqa.performance.plan import Plan, numbers
 from mdqa.performance.site import Site
 from mdqa.records import Opinion, RunResult
 from mdqa.run import new_run_id
@@ -60,23 +60,10 @@ class Load:
             "labels": (int, 1, 100_000),
             "think": (float, 0, 60),
         }
-        found: dict[str, Any] = {}
-        for name, value in options.items():
-            if name == "kill":
-                if value not in ("no", "yes", "both"):
-                    raise ConfigError(f"kill={value!r} is not no, yes or both")
-                found[name] = value
-                continue
-            if name not in limits:
-                raise ConfigError(f"bench annotate has no option {name!r}; there is: {', '.join(limits)}, kill")
-            kind, low, high = limits[name]
-            try:
-                found[name] = kind(str(value))
-            except ValueError:
-                raise ConfigError(f"{name}={value!r} is no {'whole ' * (kind is int)}number") from None
-            if not low <= found[name] <= high:
-                raise ConfigError(f"{name}={value!r} is not between {low} and {high}")
-        return cls(**found)
+        kill = str(options.get("kill", "both"))
+        if kill not in ("no", "yes", "both"):
+            raise ConfigError(f"kill={kill!r} is not no, yes or both")
+        return cls(**numbers("annotate", options, limits, others=("kill",)), kill=kill)
 
     @property
     def overlap(self) -> int:
@@ -249,17 +236,16 @@ def _figures(plan: Plan, database: Path, load: Load, told: Acknowledged, *, kill
     name, number = "annotate.killed" if kill else "annotate", len(told.labels)
     if not number:
         raise ModelError("no label was acknowledged")
-    ordered = sorted(told.seconds)
     people = f"{load.annotators} annotators, {load.think:g} s between saves on average"
-    p95 = ordered[max(-(-95 * number // 100) - 1, 0)]
+    p95 = percentile(told.seconds, 95)
     yield Figure(
         f"{name}.save_p95",
         p95,
         "s",
         baseline=SAVE_SECONDS,
         ratio=p95 / SAVE_SECONDS,
-        low=ordered[0],
-        high=ordered[-1],
+        low=min(told.seconds),
+        high=max(told.seconds),
         n=number,
         against="promised",
         goal=Goal(1),

@@ -63,6 +63,12 @@ class Figure:
         return {**row, "met": met, "note": note}
 
 
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The smallest of the values that at least so many percent of them do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(-(-percent * len(ordered) // 100) - 1, 0)]
+
+
 def alone(name: str, unit: str, values: Sequence[float], **more: Any) -> Figure:
     """A figure that is compared with nothing."""
     if not values:

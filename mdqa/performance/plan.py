@@ -16,6 +16,30 @@ from mdqa.performance.measuring import Measured, Meter, Progress, Variant, measu
 from mdqa.records import Profile, Question
 
 
+def numbers(
+    bench: str, options: Mapping[str, Any], limits: Mapping[str, tuple[type, float, float]], others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Options that are numbers, by name: type, smallest and largest value each. ``others``: options that are not.
+
+    Raises:
+        ConfigError: an option does not exist, is no number or is out of its limits.
+    """
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in others:
+            continue
+        if name not in limits:
+            raise ConfigError(f"bench {bench} has no option {name!r}; there is: {', '.join((*limits, *others))}")
+        kind, low, high = limits[name]
+        try:
+            found[name] = kind(str(value))
+        except ValueError:
+            raise ConfigError(f"{name}={value!r} is no {'whole ' * (kind is int)}number") from None
+        if not low <= found[name] <= high:
+            raise ConfigError(f"{name}={value!r} is not between {low} and {high}")
+    return found
+
+
 def no_database(path: Path) -> AbstractContextManager[Any]:
     """Stands where a benchmark is given no way to a database."""
     raise ConfigError(f"this benchmark needs a database ({path}) and was given no way to open one")

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 
 import mdqa
-from mdqa.errors import ConfigError
+from mdqa.errors import ConfigError, ModelError
 
 START_SECONDS = 180
 ROOT = Path(mdqa.__file__).resolve().parent.parent
 
 
 class Site:
-    """A server on a free port of this machine, with the scripted backend and a database and users of its own."""
+    """A server on a free port of this machine, with the scripted backend and a database of its own.
 
-    def __init__(self, folder: Path, database: Path, users: Path) -> None:
+    ``users``: the file of those who sign in; without it nobody has to.
+    """
+
+    def __init__(self, folder: Path, database: Path, users: Path | None = None) -> None:
         if not (ROOT / "app.py").is_file():
             raise ConfigError(f"there is no app.py in {ROOT}; this benchmark needs the project's folder")
         with socket.socket() as free:
@@ -34,7 +39,7 @@ class Site:
             **{name: value for name, value in os.environ.items() if not name.startswith("MDQA_")},
             "MDQA_MODEL": "scripted",
             "MDQA_DATABASE": str(database),
-            "MDQA_USERS": str(users),
+            **({"MDQA_USERS": str(users)} if users is not None else {}),
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -51,7 +56,29 @@ class Site:
             except httpx.HTTPError:
                 time.sleep(0.2)
         self.stop()
-        raise ConfigError(f"app.py did not start: {self.log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+        raise ConfigError(f"app.py did not start: {self._said()}")
+
+    def check(self) -> None:
+        """ModelError with the end of its log if it has ended by itself."""
+        if self._process is None:
+            return
+        with suppress(subprocess.TimeoutExpired):  # its connections close a moment earlier
+            status = self._process.wait(2)
+            raise ModelError(f"app.py ended with status {status}: {self._said()}")
+
+    def _said(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+
+    def memory(self) -> int | None:
+        """Bytes of its memory that are resident now; None where the system does not tell (all but Linux)."""
+        if self._process is None:
+            return None
+        try:
+            status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii", errors="replace")
+        except OSError:
+            return None
+        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        return int(found[1]) * 1024 if found else None
 
     def kill(self) -> None:
         """End it as a power cut would: SIGKILL, which no program can answer."""

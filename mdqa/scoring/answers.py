@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from mdqa.records import RunResult
+
 AnswerMetric = Callable[[str, Sequence[str]], float]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -251,6 +253,11 @@ def _hotpotqa(prediction: str, answer: str) -> tuple[float, float, float]:
 def says_an_answer(prediction: str, answers: Sequence[str]) -> bool | None:
     """Whether an accepted answer stands in the prediction (SubEM); None where none is known."""
     return best_subspan_em(prediction, answers) > 0 if answers else None
+
+
+def run_is_right(run: RunResult) -> bool | None:
+    """Whether a run's answer contains an accepted one; None if none is known or the run did not end well."""
+    return says_an_answer(run.answer, run.question.answers) if run.status == "ok" else None
 
 
 HEADLINE: Mapping[str, AnswerMetric] = MappingProxyType({"sub_em": best_subspan_em, "f1": f1, "em": exact_match})

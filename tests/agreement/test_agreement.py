@@ -98,6 +98,17 @@ def test_the_table_of_three_people_and_a_judge() -> None:
     assert line(after, MAJORITY, "duquad, m").percent.value == pytest.approx(3 / 5)
 
 
+def test_people_may_be_called_as_a_judge_is() -> None:
+    """The numbers are those of any other names."""
+    taken = {"ann": "duquad, m", "bob": "duquad, m (person)", "cid": MAJORITY}
+    mixed = agreement_table(said({taken[name]: labels for name, labels in LETTERS.items()}), {}, RUNS, resamples=50)
+    for names in (("duquad, m (person) (person)", "duquad, m"), (MAJORITY, "duquad, m")):
+        plain = {"duquad, m (person) (person)": "ann"}.get(names[0], names[0])
+        expected = line(agreement_table(said(LETTERS), {}, RUNS, resamples=50).lines, plain, "duquad, m")
+        assert line(mixed.lines, *names).krippendorff == expected.krippendorff
+    assert {found.one for found in mixed.lines} >= {MAJORITY, f"{MAJORITY} (person)", "duquad, m (person)"}
+
+
 def test_judges_meet_on_questions() -> None:
     others = {run.id: run for run in (judged(i, w, "big") for i, w in enumerate(("Danube", "Danube", "Rhine"), 1))}
     lines = agreement_table([], {}, {**RUNS, **others}, resamples=50).lines

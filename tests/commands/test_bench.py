@@ -19,10 +19,7 @@ from tests.tiny import tiny_backend, tiny_model, tiny_tokenizer
 PROMISED = {"name", "value", "unit", "baseline", "ratio"}
 
 
-@pytest.fixture(autouse=True)
-def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MDQA_DATABASE", str(tmp_path / "mdqa.db"))
-    monkeypatch.setenv("MDQA_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,7 @@ from tests.tiny import tiny_model, tiny_tokenizer
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True)
-def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MDQA_DATABASE", str(tmp_path / "mdqa.db"))
-    monkeypatch.setenv("MDQA_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 def write(path: Path, questions: list[Question]) -> Path:

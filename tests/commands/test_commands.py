@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,7 @@ from storage.store import Store
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 
-@pytest.fixture(autouse=True)
-def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MDQA_DATABASE", str(tmp_path / "mdqa.db"))
-    monkeypatch.setenv("MDQA_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 def profile(name: str = "mine", method: str = "madara", model: str = "scripted") -> Profile:
@@ -43,6 +42,15 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
 def test_bad_arguments_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("package", ["pydantic", "rank_bm25"])
+def test_a_package_that_is_missing_is_named(package: str) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from mdqa.__main__ import main; sys.exit(main(['doctor']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2 and done.stderr == (
+        f"mdqa: the package {package!r} is missing; run: pip install -r requirements.txt\n"
+    )
 
 
 # The published measurements of the paper's tables 2 and 4 with the treatment each got.

@@ -15,11 +15,7 @@ from mdqa.__main__ import main
 from tests.commands.test_answer import ROOT, command, environment
 from tests.evaluation.helpers import QUESTIONS, without_times
 
-
-@pytest.fixture(autouse=True)
-def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MDQA_DATABASE", str(tmp_path / "mdqa.db"))
-    monkeypatch.setenv("MDQA_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 def write_input(path: Path, copies: int = 1) -> Path:

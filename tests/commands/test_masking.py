@@ -11,11 +11,7 @@ from mdqa.__main__ import main
 from mdqa.commands.masking import summary, table
 from mdqa.methods.cafe.masking import MODES
 
-
-@pytest.fixture(autouse=True)
-def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MDQA_DATABASE", str(tmp_path / "mdqa.db"))
-    monkeypatch.setenv("MDQA_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 def questions(path: Path, count: int = 3, **more: object) -> Path:

@@ -14,11 +14,7 @@ from storage.store import Store
 from tests.methods.madara.helpers import make_profile
 from tests.reports.builders import question, run
 
-
-@pytest.fixture(autouse=True)
-def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MDQA_DATABASE", str(tmp_path / "mdqa.db"))
-    return tmp_path / "mdqa.db"
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 def written(path: Path, *lines: object) -> str:
@@ -30,8 +26,8 @@ def entry(name: str, result: RunResult) -> dict[str, object]:
     return {**result.to_line(), "entry": name}
 
 
-def test_profiles_by_name_and_file(tmp_path: Path, own_database: Path, capsys: pytest.CaptureFixture[str]):
-    with_store = Store.open(own_database)
+def test_profiles_by_name_and_file(tmp_path: Path, own_places: Path, capsys: pytest.CaptureFixture[str]):
+    with_store = Store.open(own_places)
     with_store.profiles.save(make_profile().model_copy(update={"name": "stored"}))
     with_store.close()
     write_profile(make_profile((0.1, 0.2, 0.3)), tmp_path / "mine.json")

@@ -14,11 +14,7 @@ from mdqa.calibration import write_profile
 from storage.store import Store
 from tests.methods.madara.helpers import make_profile
 
-
-@pytest.fixture(autouse=True)
-def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MDQA_DATABASE", str(tmp_path / "mdqa.db"))
-    return tmp_path / "mdqa.db"
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
@@ -70,9 +66,9 @@ def test_thresholds_have_the_names_of_the_options(capsys: pytest.CaptureFixture[
     assert "entropy_threshold, rho1_threshold, tau_nf" in refused(capsys, "--nf", ".1", "--set", "kappa=1")
 
 
-def test_profiles_by_name_and_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, own_database: Path) -> None:
+def test_profiles_by_name_and_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, own_places: Path) -> None:
     histogram = {"0": 5, "5": 5}
-    with Store.open(own_database) as store:
+    with Store.open(own_places) as store:
         store.profiles.save(make_profile(nf=0.9, histogram=histogram).model_copy(update={"name": "mine"}))
     write_profile(make_profile(nf=None).model_copy(update={"model": "other"}), tmp_path / "p.json")
     file = str(tmp_path / "p.json")

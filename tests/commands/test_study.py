@@ -10,11 +10,7 @@ import pytest
 from mdqa.__main__ import main
 from tests.ui.helpers import scripted_profiles
 
-
-@pytest.fixture(autouse=True)
-def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MDQA_DATABASE", str(tmp_path / "mdqa.db"))
-    monkeypatch.setenv("MDQA_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 def questions(path: Path, count: int = 2) -> Path:

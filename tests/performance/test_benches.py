@@ -12,6 +12,7 @@ from mdqa.backends.hf import TransformersBackend
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.benchmarks.examples import examples
 from mdqa.cancellation import CancelToken
+from mdqa.commands.bench import WITHOUT_MODEL
 from mdqa.errors import Cancelled, CapabilityError, ProfileError
 from mdqa.methods.base import Tools
 from mdqa.performance import attention, cafe
@@ -31,8 +32,8 @@ def backend_and_profile() -> tuple[TransformersBackend, Profile]:
     return backend, load(CALIBRATIONS, "cafe", "calibration")(questions, Tools(backend), name="tiny", seed=1)
 
 
-OF_MODELS = tuple(name for name in BENCHES if name != "annotate")
-"""Benchmarks of what a model does; that of annotating needs none (tests/performance/test_annotating.py)."""
+OF_MODELS = tuple(name for name in BENCHES if name not in WITHOUT_MODEL)
+"""Benchmarks of what a model does; the others have tests of their own (test_annotating.py, test_people.py)."""
 
 
 def early(profile: Profile, layer: int) -> Profile:

@@ -56,6 +56,7 @@ def test_every_facet_filters(store: Store) -> None:
     assert ids(store, margin_below=0.21) == "ba"
     assert ids(store, ids=("c", "nobody", "a")) == "ca"
     assert ids(store, ids=()) == ""
+    assert ids(store, text="x" * 60_000) == ""  # more than a pattern may have
     assert ids(store, benchmark="nq20", text="marie", since=datetime(2026, 11, 2, tzinfo=UTC)) == "b"
     with pytest.raises(StorageError, match="there is no disagreement 'f; drop'; there is: agents, judge"):
         ids(store, disagreement="f; drop")

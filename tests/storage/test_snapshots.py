@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 import shutil
+import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +19,9 @@ from huggingface_hub import HfApi
 
 from mdqa.errors import ConfigError, StorageError
 from storage.backup import condition
+from storage.export import LEFT
 from storage.remotes import FolderRemote, HubRemote, Remote, remote_of
-from storage.snapshots import Snapshot, Snapshots
+from storage.snapshots import Snapshot, Snapshots, digest_of, too_old
 from storage.store import Store
 from tests.storage.builders import complete, header
 
@@ -86,7 +91,7 @@ def place(remote: Remote) -> Path:
 
 def test_there_and_back(tmp_path: Path, remote: Remote) -> None:
     path = tmp_path / "data" / "mdqa.db"
-    snapshots = Snapshots(path, remote, kept=2)
+    snapshots = Snapshots(path, remote, kept=2, days=0)
     assert snapshots.restore().snapshot is None
     add(path)
     assert snapshots.take() is None, "an empty database was stored"
@@ -108,7 +113,7 @@ def test_there_and_back(tmp_path: Path, remote: Remote) -> None:
     shutil.rmtree(path.parent)  # another container
     third_file = place(remote) / third.name
     third_file.write_bytes(third_file.read_bytes()[:-5000])
-    later = Snapshots(path, remote, kept=2)
+    later = Snapshots(path, remote, kept=2, days=0)
     found = later.restore()
     assert found.snapshot == second and found.damaged == (third.name,)
     assert runs(path) == {"one": "ok", "going on": "interrupted"}
@@ -169,11 +174,22 @@ def test_one_of_several_programs_restores(tmp_path: Path) -> None:
     assert runs(path) == {"old": "ok"}
 
 
+def test_the_newest_stay_and_the_last_one_of_each_day() -> None:
+    taken = [f"202601{day:02}T{hour:02}0000000000Z" for day in range(1, 13) for hour in (6, 12, 18)]
+    there = [Snapshot(moment, "0" * 8, "0" * 32) for moment in taken]
+    gone = too_old(there, kept=4, days=7)
+    assert [one.taken[6:11] for one in there if one not in gone] == [
+        *(f"{day:02}T18" for day in range(5, 11)),
+        *("11T12", "11T18", "12T06", "12T12", "12T18"),
+    ]
+    assert too_old(there[-4:], kept=4, days=7) == [] and too_old(there, kept=4, days=0) == there[:-4]
+
+
 def test_another_programs_snapshots_are_seen_and_kept(tmp_path: Path) -> None:
     remote = FolderRemote(tmp_path / "remote")
     add(tmp_path / "a.db", "a")
     add(tmp_path / "b.db", "b")
-    ours, others = Snapshots(tmp_path / "a.db", remote, kept=1), Snapshots(tmp_path / "b.db", remote)
+    ours, others = Snapshots(tmp_path / "a.db", remote, kept=1, days=0), Snapshots(tmp_path / "b.db", remote)
     assert ours.take() and not ours.strangers
     theirs = others.take()
     assert theirs is not None
@@ -213,6 +229,56 @@ def test_without_a_sound_snapshot_nothing_is_begun(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"all snapshots .* are damaged.*move them away"):
         Snapshots(path, remote).restore()
     assert not path.exists()
+
+
+def test_a_snapshot_whose_first_bytes_are_damaged_is_passed_over(tmp_path: Path) -> None:
+    path, remote = tmp_path / "data" / "mdqa.db", FolderRemote(tmp_path / "remote")
+    snapshots = Snapshots(path, remote)
+    for run in ("one", "two"):
+        add(path, run)
+        assert snapshots.take() is not None
+    snapshots.close()
+    newest = remote.folder / max(remote.names())
+    newest.write_bytes(b"\0" * 100 + newest.read_bytes()[100:])  # which its digest leaves out
+    shutil.rmtree(path.parent)
+    assert Snapshots(path, remote).restore().damaged == (newest.name,)
+    assert runs(path) == {"one": "ok"}
+
+
+def test_the_snapshot_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
+    path, remote = tmp_path / "data" / "mdqa.db", FolderRemote(tmp_path / "remote")
+    add(path, "one")
+    first = Snapshots(path, remote).take()
+    assert first is not None
+    newer = tmp_path / "newer.db"
+    shutil.copyfile(remote.folder / first.name, newer)
+    with closing(sqlite3.connect(newer, isolation_level=None)) as connection:
+        connection.execute(
+            "insert into _sqlite_migrations (migration_set, name, applied_at) values ('mdqa', 'm999_later', '')"
+        )
+    remote.put(newer, Snapshot("29990101T000000000000Z", "89abcdef", digest_of(newer)).name)
+    shutil.rmtree(path.parent)
+    with pytest.raises(StorageError, match=r"newer version of mdqa .*update mdqa"):
+        Snapshots(path, remote).restore()
+    assert not path.exists() and len(remote.names()) == 2
+
+
+def test_half_files_of_killed_programs_go_and_those_of_others_stay(tmp_path: Path) -> None:
+    path, remote = tmp_path / "data" / "mdqa.db", FolderRemote(tmp_path / "remote")
+    add(path, "one")
+    remote.folder.mkdir()
+    stored = ".mdqa-20260101T000000000000Z-00000000-" + "0" * 32 + ".db.89abcdef.part"
+    data = (".mdqa.db.01234567.snapshot", "..mdqa.db.01234567.snapshot.89abcdef.part-journal")
+    left = [remote.folder / stored, *(path.with_name(name) for name in data)]
+    others = [path.with_name(".other.db.01234567.snapshot"), remote.folder / ".mine.part"]
+    going_on = path.with_name(".mdqa.db.fedcba98.snapshot")  # of another program, now
+    for file in (*left, *others, going_on):
+        file.write_bytes(b"half")
+    for file in (*left, *others):
+        os.utime(file, (0, time.time() - 2 * LEFT))
+    assert Snapshots(path, remote).take() is not None
+    assert [file for file in left if file.exists()] == []
+    assert all(file.exists() for file in (*others, going_on))
 
 
 @pytest.mark.parametrize("name", ["README.md", "mdqa-20261399T000000000000Z-00000000-" + "0" * 32 + ".db", "mdqa.db"])

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from mdqa.errors import StorageError
+from mdqa.records import Cost
+from mdqa.trace import RunFinished
 from storage.store import Store
 from tests.storage.builders import REPOSITORY, complete, header, python, question
 
@@ -209,6 +211,24 @@ def test_full_disk_is_said_and_nothing_is_lost(store: Store) -> None:
         store.runs.begin(header("r2", question=long))
     assert [row.id for row in store.runs.list()] == ["r1"]
     assert store.runs.get("r1") == header()
+
+
+def test_an_end_that_a_full_disk_refused_is_written_when_there_is_room(store: Store) -> None:
+    store.runs.begin(header())
+    with store.read() as db:
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
+        db.execute(f"PRAGMA max_page_count={pages}")
+    end = RunFinished(at=1.0, status="failed", answer="x" * 100_000, cost=Cost(), error=None)
+    with pytest.raises(StorageError, match="full"):
+        store.runs.record("r1", end)
+    store.runs.settle()  # there is no room yet
+    assert store.runs.row("r1").status == "running"
+    with store.read() as db:
+        db.execute("PRAGMA max_page_count=1000000")
+    store.runs.settle()
+    assert store.runs.row("r1").status == "failed"
+    store.runs.settle()
+    assert [event.kind for event in store.runs.events("r1")] == ["run_finished"]
 
 
 def test_damaged_file_is_said(tmp_path: Path) -> None:

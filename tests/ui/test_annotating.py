@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -73,12 +73,6 @@ def keep(context: Context, *runs: RunResult, queue: str = QUEUE) -> None:
         context.store.queues.send(one.id, queue, "lin", "SENDER-NOTE")
 
 
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context, Page, str]]:
     folder = tmp_path_factory.mktemp("annotating")
@@ -93,9 +87,11 @@ class Annotator:
 
     def __init__(self, client: httpx.Client) -> None:
         self.client, self.seen = client, list[str]()
+        self.session = uuid.uuid4().hex
 
     def order(self, do: str, **values: object) -> dict[str, Any]:
-        sent = self.client.post("/gradio_api/run/annotate", json={"data": [{"do": do, "queue": QUEUE, **values}]})
+        body = {"data": [{"do": do, "queue": QUEUE, **values}], "session_hash": self.session}
+        sent = self.client.post("/gradio_api/run/annotate", json=body)
         self.seen.append(sent.text)
         found: dict[str, Any] = sent.raise_for_status().json()["data"][0]
         return found
@@ -124,7 +120,7 @@ def test_nothing_but_the_item_is_ever_sent(server: tuple[Context, Page, str]) ->
         ann = Annotator(client)
         ann.seen += [client.get(path).text for path in ("/config", "/?run=RUN-marker-1", "/gradio_api/info")]
         for number in by_itself(page):
-            ann.seen.append(call(client, number, defaults(page, number)).text)
+            ann.seen.append(call(client, number, defaults(page, number), session_hash=ann.session).text)
         ann.order("queues")
         found = ann.order("open")
         html = found["html"]
@@ -146,7 +142,8 @@ def test_an_annotator_cannot_manage_queues(server: tuple[Context, Page, str]) ->
     with sign_in(url, "ann") as ann:
         for number, listener in page.fns.items():
             if "queue_manager" in getattr(listener.fn, "__module__", ""):
-                call(ann, number, ["agents", "Mine", 5, 2, "contested", "Rules"][: len(listener.inputs)])
+                data = ["agents", "Mine", 5, 2, "contested", "Rules"][: len(listener.inputs)]
+                call(ann, number, data, session_hash="of ann")
     assert [queue.name for queue in context.store.queues.queues()] == [QUEUE]
     assert context.store.queue_settings.versions(QUEUE) == []
 
@@ -303,6 +300,7 @@ def test_orders(context: Context) -> None:
     stale = answer(context, {**order, "token": "guessed"}, None)
     assert stale["stale"] and stale["refused"] and "Nothing is left" in stale["html"]
     assert answer(context, {"do": "fly"}, None)["refused"]
+    assert answer(context, None, None)["refused"]  # type: ignore[arg-type]
     context.store.close()
     lost = answer(context, {**order, "token": "other"}, None)
     assert lost["fault"] and "refused" not in lost and str(context.store.path) not in lost["said"]

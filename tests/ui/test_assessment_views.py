@@ -10,7 +10,7 @@ from mdqa.records import RunResult
 from mdqa.trace import ModelCall
 from tests.methods.madara.helpers import Run, make_profile, run_madara
 from tests.ui.graded import AGAIN, TOO_HIGH, UNREADABLE, graded_run, river
-from tests.ui.test_views import assert_harmless
+from tests.ui.hostile import assert_harmless
 from ui.views.assessment import assessments, read_alone, score_table
 from ui.views.documents import document_cards
 from ui.views.flow import evidence_flow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +22,6 @@ from ui.inputs import LoadedFile
 from ui.judging import judge
 from ui.planning import Wish, calibrations, load_files, plan, shown_calibrations, start
 from ui.views.calibration import CalibrationState, plan_view
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 def items(n: int = 12, *, gold: bool = True, start: int = 0) -> tuple[Question, ...]:

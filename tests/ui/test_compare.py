@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -16,8 +17,8 @@ from tests.diagnosis.builders import QUESTION, stage
 from tests.reports.builders import run
 from tests.ui.compared import answer, river
 from tests.ui.helpers import open_scripted
+from tests.ui.hostile import EVIL, assert_harmless, hostile_run
 from tests.ui.test_reporting import store
-from tests.ui.test_views import EVIL, assert_harmless, hostile_run
 from ui.comparing_runs import MOST_RUNS, PAGE, first_runs, offered, read_address, run_label, runs_of, sides
 from ui.context import Context
 from ui.views.compare import CHIPS, EXCERPT, Side, agreement, question_list, side_by_side
@@ -50,6 +51,10 @@ def test_real_runs_are_found_chosen_and_set_side_by_side(context: Context) -> No
     assert [row.id for row in rows] == [duquad.id, newer.id, older.id, direct.id]
     chosen = first_runs(rows)
     assert chosen == [direct.id, duquad.id, newer.id], "the newest of every method, answering directly first"
+    failed = [replace(rows[0], id="failed", status="failed"), *rows]
+    assert first_runs(failed) == chosen and first_runs(failed[:1]) == ["failed"], (
+        "a failed one only where there is no other"
+    )
     assert run_label(rows[0]).startswith("DuQUAD (correct) · scripted · 20")
 
     columns = sides(context, chosen)

@@ -22,8 +22,8 @@ from mdqa.scoring.answers import best_subspan_em
 from tests.reports.builders import question, run
 from tests.ui.compared import answer, answer_all, placed, river
 from tests.ui.helpers import open_scripted
+from tests.ui.hostile import EVIL, assert_harmless
 from tests.ui.test_reporting import store
-from tests.ui.test_views import EVIL, assert_harmless
 from ui.benchmarking import STEP, Shelf, cell_questions, gather, listed
 from ui.context import Context
 from ui.reporting import Reading

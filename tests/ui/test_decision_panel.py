@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -13,16 +10,10 @@ import pytest
 
 from mdqa.errors import InputError
 from mdqa.registry import method_class
-from tests.ui.helpers import SCRIPTED, open_scripted, question
+from tests.ui.helpers import SCRIPTED, question
 from ui.actions import follow, load_view, run_again, start_runs
 from ui.components.decision_panel import DecisionPanel, build_decision_panel, reply_to
 from ui.context import Context
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 @dataclass

@@ -11,7 +11,8 @@ from mdqa.records import Opinion, RunResult
 from mdqa.trace import ModelCall
 from tests.methods.duquad.helpers import Run, agent, judge, run_duquad, score
 from tests.ui.disagreeing import disagreeing, question, run_of
-from tests.ui.test_views import assert_harmless, parsed, small_run
+from tests.ui.hostile import assert_harmless, parsed
+from tests.ui.staged import small_run
 from ui.views.documents import document_cards
 from ui.views.duquad import disagree, duquad_panel, views_of
 from ui.views.voices import voices

@@ -21,7 +21,7 @@ from storage.listing import ORDERS, RunFilter
 from tests.diagnosis.builders import IDS, QUESTION, run, stage, voice, whole
 from tests.ui.disagreeing import disagreeing
 from tests.ui.helpers import SCRIPTED, open_scripted, question
-from tests.ui.test_views import EVIL, OURS, parsed
+from tests.ui.hostile import EVIL, OURS, parsed
 from ui.actions import follow, read_config, start_runs
 from ui.context import Context
 from ui.faceting import fill_in, refresh

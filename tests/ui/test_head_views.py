@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from mdqa.benchmarks.examples import example
 from mdqa.records import AttentionMap, Document, TokenHeat
-from tests.ui.test_views import EVIL, Markup, hostile_map, hostile_run, parsed, small_run
+from tests.ui.hostile import EVIL, Markup, hostile_map, hostile_run, parsed
+from tests.ui.staged import small_run
 from ui.views.head_grid import head_facts, head_grid, head_tokens
+from ui.views.heads import head_distribution, heads_by_document
 from ui.views.lesson import lesson
 
 DOCUMENTS = tuple(Document(id=f"d{i}", title=f"Title {i}", text="some words", gold=i == 2) for i in range(1, 4))
@@ -117,3 +120,23 @@ def test_an_examples_result_explains_it_and_leads_to_where_it_is_seen() -> None:
     assert re.findall(r'data-part="(\w+)"', html) == ["Decisions", "Documents"]
     assert lesson(small_run()) == ""
     assert lesson(run.model_copy(update={"status": "failed"})) == ""
+
+
+def test_maps_of_large_models_stay_below_a_megabyte() -> None:
+    ids = tuple(f"d{i}" for i in range(50))
+    documents = tuple(Document(id=i, title=f"Title {i}", text="text") for i in ids)
+    generator = np.random.default_rng(0)
+    attention = AttentionMap("s", "s", ids, generator.random((32, 32, 50), dtype=np.float32), ((3, 4), (31, 31)))
+    for figure in (head_distribution(attention, documents, (3, 4)), heads_by_document(attention, documents)):
+        assert isinstance(figure, go.Figure)
+        assert len(figure.to_json()) < 1_000_000
+
+
+def test_cells_of_many_documents_do_not_vanish_between_gaps() -> None:
+    for n, gap in ((20, 1), (200, 0)):
+        ids = tuple(f"d{i}" for i in range(1, n + 1))
+        documents = tuple(Document(id=i, text="text", gold=i == "d7") for i in ids)
+        attention = AttentionMap("s", "s", ids, np.ones((2, 2, n), dtype=np.float32), ((1, 1),))
+        figure = heads_by_document(attention, documents)
+        assert figure.data[0].xgap == gap
+        assert list(figure.data[0].x[5:8]) == ["6", "7★", "8"]

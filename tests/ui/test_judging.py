@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import gradio as gr
 import pytest
@@ -18,18 +15,12 @@ from mdqa.errors import InputError
 from mdqa.registry import method_class
 from storage.runs import UnknownRun
 from tests.storage.builders import complete, header
-from tests.ui.helpers import SCRIPTED, open_scripted, question
+from tests.ui.helpers import SCRIPTED, question
 from ui.actions import follow, start_runs
 from ui.components.verdict import build_verdict
 from ui.context import Context
 from ui.judging import Judgement, judge, judgement
 from ui.people import LOCAL
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 @pytest.fixture

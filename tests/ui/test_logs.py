@@ -101,3 +101,19 @@ def test_a_run_that_fails_is_found_by_its_address(tmp_path: Path, lines: list[st
         assert list(follow(context, [run_id], every=0.02))[-1][0].status == "failed"
         engine.close()
     assert any(f"run={run_id[:8]}" in line and "a job failed" in line for line in lines)
+
+
+def test_a_run_is_found_by_the_request_that_asked_for_it(tmp_path: Path, lines: list[str]) -> None:
+    context = open_scripted(tmp_path)
+    log.setLevel(logging.INFO)
+    try:
+        with working_on(request="0123456789"):
+            [run_id] = start_runs(context, question(), {"direct": method_class("direct").Config()}, model=SCRIPTED)
+        assert list(follow(context, [run_id], every=0.02))[-1][0].status == "ok"
+    finally:
+        log.setLevel(logging.NOTSET)
+        context.close()
+    assert any(f"request=01234567 run={run_id[:8]}: waits in line: direct" in line for line in lines)
+    for said in ("begins", "ends: ok"):  # in the worker's thread
+        assert any(f"request=01234567 run={run_id[:8]}: {said}" in line for line in lines)
+    assert not any("river Skerr" in line for line in lines), "a question's text is in the log"

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -15,8 +12,7 @@ from mdqa.calibration import builtin_profiles
 from mdqa.errors import ProfileError
 from mdqa.records import Profile
 from tests.methods.madara.helpers import make_profile
-from tests.ui.helpers import open_scripted
-from tests.ui.test_views import EVIL, assert_harmless
+from tests.ui.hostile import EVIL, assert_harmless
 from ui.components.profile_panel import build_profile_panel
 from ui.context import Context
 from ui.profiles import comparable, implied_routing, listed
@@ -137,12 +133,6 @@ def test_two_profiles_are_set_side_by_side() -> None:
         update={"name": EVIL, "model": EVIL, "data": EVIL}
     )
     assert EVIL in assert_harmless(probes_compared(hostile, made(), (None, None))).text
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 def test_probes_can_be_set_against_probes_only(context: Context) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,18 +10,12 @@ import pytest
 from mdqa.calibration import builtin_profiles
 from mdqa.errors import InputError, MdqaError, ProfileError
 from mdqa.records import Profile
-from tests.ui.helpers import SCRIPTED, open_scripted, scripted_profiles
+from tests.ui.helpers import SCRIPTED, scripted_profiles
 from ui.components.model_picker import AUTOMATIC, build_model_picker
 from ui.context import Context
 from ui.profiles import delete, find, implied_routing, import_profile, listed, ringed_heads
 
 CAFE, MADARA = scripted_profiles()
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 def write(folder: Path, profile: Profile | dict[str, object], name: str = "mine.json") -> str:
@@ -152,7 +144,7 @@ def test_the_ask_page_offers_what_is_stored_now(context: Context) -> None:
     with gr.Blocks():
         picker = build_model_picker(context)
     context.store.profiles.save(CAFE.model_copy(update={"name": "fresh"}))
-    now = picker.profiles_now(SCRIPTED, "fresh")
+    now = picker.profiles_now(SCRIPTED, "", "fresh")
     assert ("fresh (cafe)", "fresh") in [tuple(choice) for choice in now.choices] and now.value == "fresh"
-    assert picker.profiles_now(SCRIPTED, "gone").value == AUTOMATIC
-    assert len(picker.profiles_now("no such model", AUTOMATIC).choices) == 1
+    assert picker.profiles_now(SCRIPTED, "", "gone").value == AUTOMATIC
+    assert len(picker.profiles_now("no such model", "", AUTOMATIC).choices) == 1

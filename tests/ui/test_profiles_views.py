@@ -11,7 +11,7 @@ import pytest
 from mdqa.calibration import builtin_profiles
 from mdqa.records import Profile
 from tests.ui.helpers import scripted_profiles
-from tests.ui.test_views import EVIL, assert_harmless
+from tests.ui.hostile import EVIL, assert_harmless
 from ui.profiles import implied_routing
 from ui.views.calibration import CalibrationState, Plan, calibration_list, duration, plan_view
 from ui.views.heads_compared import heads_compared

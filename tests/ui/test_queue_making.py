@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-
 import pytest
 
 from mdqa.candidates import candidates_of
@@ -13,7 +9,6 @@ from mdqa.errors import InputError
 from storage.runs import RunFilter
 from tests.storage.builders import complete, header
 from tests.ui.disagreeing import disagreeing, stored
-from tests.ui.helpers import open_scripted
 from tests.ui.test_annotating import QUEUE, run
 from ui.annotating import save, sheet
 from ui.context import Context
@@ -30,12 +25,6 @@ from ui.queue_making import (
 )
 from ui.views.guidelines import guidelines
 from ui.views.queue_table import practice_table, queue_table
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 def test_a_queue_of_real_disagreements(context: Context) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -15,16 +12,9 @@ from mdqa.errors import InputError
 from storage.runs import UnknownRun
 from tests.storage.builders import complete, header
 from tests.ui.disagreeing import disagreeing, stored
-from tests.ui.helpers import open_scripted
 from ui.components.queue_form import build_queue_form
 from ui.context import Context
 from ui.queueing import DISAGREEMENT, TO_LOOK_AT, places, proposed, queue_names, queued, send, take_out
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from mdqa.reports.duquad import ablations, attention, signals, weights
 from storage.store import Store
 from tests.reports.builders import duquad, placed, question, run
 from tests.ui.helpers import open_scripted
-from tests.ui.test_views import EVIL, assert_harmless
+from tests.ui.hostile import EVIL, assert_harmless
 from ui.context import Context
 from ui.reporting import MOST, Reading, Wish, make, offered_reports, stored_models
 from ui.views.figures import COLOURS, report_figure, together

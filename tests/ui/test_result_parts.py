@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-
 import gradio as gr
 import pytest
 
 from mdqa.errors import InputError
 from mdqa.registry import method_class
-from tests.ui.helpers import SCRIPTED, open_scripted, question
+from tests.ui.helpers import SCRIPTED, question
 from ui.actions import View, follow, load_view, start_runs
 from ui.components.documents_panel import build_documents_panel, cards, highlights, read_head
 from ui.components.head_panel import HeadPanel, build_head_panel, head_choices, head_parts
@@ -19,12 +15,6 @@ from ui.context import Context
 from ui.views.flow import evidence_flow
 from ui.views.head_grid import head_grid
 from ui.views.heads import head_distribution, heads_by_document
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 def run_of(context: Context, n: int, method: str = "cafe", **options: object) -> View:

@@ -11,7 +11,7 @@ from mdqa.methods.madara.entropy import decide_by_entropy
 from mdqa.methods.madara.router import Rho, Thresholds, chosen_by_hand, decide
 from mdqa.records import Routing
 from tests.methods.madara.helpers import make_profile
-from tests.ui.test_views import assert_harmless
+from tests.ui.hostile import assert_harmless
 from ui.views.routing import measure_axis, routing_panel
 
 WEAK: Rho = (0.28, 0.09, 0.01)

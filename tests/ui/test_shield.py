@@ -14,7 +14,7 @@ import pytest
 from tests.ui.helpers import open_scripted
 from tests.ui.serving import served
 from ui.context import Context
-from ui.shield import MAX_BODY, MAX_UPLOAD, headers
+from ui.shield import FRAME, MAX_BODY, MAX_UPLOAD, headers
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,9 @@ def test_a_space_may_be_framed_by_hugging_face_only() -> None:
         "/gradio_api/openapi.json",
         "/gradio_api/proxy=https://example.org",
         "/gradio_api/vibe-code",
+        "/gradio_api/call/annotate",
+        "/gradio_api/cancel",
+        "/gradio_api/file=https://example.org/x.png",
     ],
 )
 def test_routes_that_the_page_does_not_need_are_closed(client: httpx.Client, path: str) -> None:
@@ -70,14 +73,51 @@ def test_no_file_of_the_server_is_served(client: httpx.Client, context: Context)
             assert answer.status_code in (403, 404) and "secret" not in answer.text, route
 
 
+@pytest.mark.parametrize(
+    ("sent", "passes"),
+    [
+        ({}, True),
+        ({"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1"}, True),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}, True),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}, False),
+        ({"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors", "origin": "http://127.0.0.1"}, False),
+        ({"origin": "http://127.0.0.1:1"}, True),
+        ({"origin": "http://lab.example", "x-forwarded-host": "lab.example"}, True),
+        ({"origin": "https://example.org"}, False),
+        ({"origin": "null"}, False),
+        ({"origin": "http://[::"}, False),
+    ],
+)
+def test_pages_of_other_sites_may_lead_here_and_ask_nothing(
+    client: httpx.Client, sent: dict[str, str], passes: bool
+) -> None:
+    assert client.get("/gradio_api/app_id", headers=sent).status_code == (200 if passes else 403)
+    led_here = sent.get("sec-fetch-mode") == "navigate"
+    form = client.post("/login", data={"username": "x", "password": "y"}, headers=sent)
+    assert (form.status_code == 403) == (led_here or not passes)
+
+
+@pytest.mark.parametrize("name", ["example.org", "127.0.0.1.example.org", "[::", "", "10.0.0.1"])
+def test_a_page_without_a_sign_in_is_served_under_names_of_this_machine_only(client: httpx.Client, name: str) -> None:
+    assert client.get("/gradio_api/app_id", headers={"host": name}).status_code == 403
+    assert client.get("/gradio_api/app_id", headers={"host": "localhost:8000"}).status_code == 200
+
+
+def answer_to(client: httpx.Client, path: str, announced: int) -> bytes:
+    """The beginning of the answer to a request of which only the announcement is sent."""
+    address = urlsplit(str(client.base_url))
+    with socket.create_connection((str(address.hostname), address.port or 80), timeout=20) as line:
+        line.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {announced}\r\n\r\n".encode())
+        return line.recv(4096)
+
+
 def test_uploads_have_a_size(client: httpx.Client) -> None:
-    files = {"files": ("big.json", b"x" * (MAX_UPLOAD + 1))}
-    assert client.post("/gradio_api/upload", files=files).status_code == 413
+    assert b" 413 " in answer_to(client, "/gradio_api/upload", MAX_UPLOAD + FRAME + 1)
+    assert b" 400 " in answer_to(client, "/gradio_api/upload", MAX_UPLOAD + FRAME)  # it says of no kind, but may come
     assert client.post("/gradio_api/upload", files={"files": ("small.json", b"{}")}).status_code == 200
 
 
 def test_requests_have_a_size_whatever_they_announce(client: httpx.Client) -> None:
-    address = urlsplit(str(client.base_url))
     assert client.post("/gradio_api/run/predict", content=b"x" * (MAX_BODY + 1)).status_code == 413
 
     def pieces() -> Iterator[bytes]:
@@ -86,7 +126,5 @@ def test_requests_have_a_size_whatever_they_announce(client: httpx.Client) -> No
 
     with suppress(httpx.TransportError):  # the server may hang up on somebody who goes on talking
         assert client.post("/gradio_api/run/predict", content=pieces()).status_code == 413
-    with socket.create_connection((str(address.hostname), address.port or 80), timeout=20) as line:
-        line.sendall(b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
-        assert b" 413 " in line.recv(4096)
+    assert b" 413 " in answer_to(client, "/login", 99999999999)
     assert client.get("/config").status_code == 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -40,12 +40,6 @@ from ui.studying import (
     studies_of,
     study_state,
 )
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 def base_run(context: Context, method: str = "cafe", n: int = 6, **options: object) -> RunResult:

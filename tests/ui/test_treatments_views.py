@@ -11,7 +11,7 @@ import pytest
 from mdqa.records import Opinion, RunResult
 from tests.methods.madara.helpers import Run, make_profile
 from tests.ui.graded import graded_run, river
-from tests.ui.test_views import assert_harmless
+from tests.ui.hostile import assert_harmless
 from ui.comparing import offers
 from ui.views.routing import decisions
 from ui.views.treatments import Offer, treatments_panel

@@ -25,7 +25,7 @@ from mdqa.registry import METHODS, method_class
 from mdqa.settings import Settings
 from storage.runs import UnknownRun
 from storage.store import Store
-from tests.ui.helpers import SCRIPTED, WordEncoder, open_scripted, question, scripted_profiles
+from tests.ui.helpers import SCRIPTED, WordEncoder, question, scripted_profiles
 from ui.actions import follow, load_view, methods, run_again, start_runs
 from ui.components.what_if import build_what_if
 from ui.context import Context, offered
@@ -35,12 +35,6 @@ from ui.whatif import Wishes, carried_out, fields_of, gone_since, read_wishes, s
 
 IDS = tuple(f"d{i}" for i in range(1, 9))
 EVIL = '</textarea><img src=x onerror="alert(1)">'
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    with closing(open_scripted(tmp_path)) as opened:
-        yield opened
 
 
 def finish(context: Context, *run_ids: str) -> list[RunResult]:

@@ -7,7 +7,6 @@ restarted. Everything that is typed is kept in the browser's tab until then.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -46,7 +45,7 @@ class Desk:
     def seconds(self, name: str) -> float:
         """A number of the order, 0 where there is none."""
         value = self.order.get(name, 0)
-        plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        plain = isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9
         return float(value) if plain else 0.0
 
     def numbers(self, name: str) -> list[int]:
@@ -86,6 +85,7 @@ def answer(context: Context, order: Order, request: gr.Request | None) -> dict[s
     ``fault``: it was not kept for a reason of ours; the same order can be given again.
     """
     who = ""
+    order = order if isinstance(order, dict) else {}
     try:
         who = require(context, request, *ROLES).name
         verb = VERBS.get(str(order.get("do", "")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -41,9 +42,148 @@ from ui.views.right_where import key_line, right_where
 METRIC, COST = "sub_em", "prefill_tokens_computed"
 
 
+@dataclass(frozen=True)
+class Choice:
+    """The components that say what is compared. ``wish``: what was gathered when Compare was pressed."""
+
+    benchmark: gr.Dropdown
+    model: gr.Dropdown
+    newest: gr.Number
+    press: gr.Button
+    box: gr.Column
+    entries: gr.Dropdown
+    metric: gr.Radio
+    cost: gr.Dropdown
+    common: gr.Checkbox
+    wish: gr.State
+
+    @property
+    def options(self) -> list[Any]:
+        """What a handler needs to know which numbers are meant."""
+        return [self.wish, self.entries, self.common, self.metric]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The components of a comparison: who is right where, cost, positions, files, questions behind a number."""
+
+    head: gr.HTML
+    main: gr.HTML
+    matrix: gr.HTML
+    scatter_title: gr.HTML
+    scatter: gr.Plot
+    points: gr.HTML
+    places_title: gr.HTML
+    places: gr.Plot
+    positions: gr.HTML
+    files: gr.HTML
+    behind: gr.HTML
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What :meth:`Comparing.draw` fills, in its order."""
+        above = [self.head, self.main, self.matrix, self.scatter_title, self.scatter, self.points]
+        return [*above, self.places_title, self.places, self.positions, self.files, self.behind]
+
+    @property
+    def pressed(self) -> list[Any]:
+        """Where a number can be pressed for its questions."""
+        return [self.main, self.matrix, self.points, self.positions, self.behind]
+
+
+class Comparing:
+    """What the handlers do; what was read of the runs is kept on a shelf."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._shelf = Shelf()
+
+    def look(self, data: str, name: str) -> list[Any]:
+        """The benchmarks and models there are now."""
+        runs = self._context.store.runs
+        data_sets, models = runs.benchmarks(), runs.models()
+        return [
+            gr.Dropdown([("All benchmarks", ""), *((d, d) for d in data_sets if d)], value=_kept(data, data_sets)),
+            gr.Dropdown([("All models", ""), *((m, m) for m in models)], value=_kept(name, models)),
+        ]
+
+    def draw(self, made: Wish | None, keys: Sequence[str], over_common: bool, name: str, price: str) -> list[Any]:
+        """Tables and pictures: values for :attr:`Drawn.outputs`."""
+        if price not in COST_NAMES:
+            raise InputError(f"there is no cost {price!r}")
+        gathered, chosen, found = self._compared(made, keys, over_common, name)
+        report = chosen.report()
+        by_place, by_cost = position_figure(chosen, found), cost_figure(chosen, report, found, price)
+        return [
+            summary(gathered, chosen),
+            main_table(chosen, report, found, price),
+            _title("Who is right where") + key_line(chosen) + right_where(chosen, found),
+            _title("Accuracy and cost"),
+            gr.Plot(by_cost, visible=by_cost is not None),
+            cost_table(chosen, report, found, price),
+            _title("Accuracy by position of the evidence"),
+            gr.Plot(by_place, visible=by_place is not None),
+            position_table(chosen, found),
+            saved(gathered, chosen, report, found),
+            "",
+        ]
+
+    def produce(
+        self, data: str, name: str, count: float | None, over_common: bool, by: str, price: str
+    ) -> Iterator[list[Any]]:
+        """Read the runs, then wish, choice of entries and comparison; how far the reading is meanwhile."""
+        made = Wish(data or "", name or "", int(count or 0))
+        for step in self._shelf.gather(self._context, made):
+            if isinstance(step, Reading):
+                kept = [gr.skip() for _ in _cleared()]
+                yield [gr.skip(), gr.skip(), gr.skip(), reading(step.done, step.total), *kept]
+                continue
+            if not step.found.entries:
+                yield [made, gr.Column(visible=False), gr.Dropdown([], value=[]), NO_RUNS, *_cleared()]
+                continue
+            keys = first_choice(step.found)
+            picker = gr.Dropdown(entry_choices(step.found), value=keys)
+            yield [made, gr.Column(visible=True), picker, *self.draw(made, keys, over_common, by, price)]
+
+    def questions(self, made: Wish | None, keys: Sequence[str], over_common: bool, by: str, event: gr.EventData) -> str:
+        """The questions behind the number that was pressed."""
+        _, chosen, found = self._compared(made, keys, over_common, by)
+        number = getattr(event, "page", 0)
+        page = number if isinstance(number, int) and not isinstance(number, bool) else 0
+        return listing(listed(self._context, chosen, found, getattr(event, "cell", ""), page))
+
+    def _compared(
+        self, made: Wish | None, keys: Sequence[str], over_common: bool, name: str
+    ) -> tuple[Gathered, Compared, Overlap]:
+        if made is None:
+            raise InputError("nothing has been compared yet; press Compare")
+        gathered = self._shelf.get(self._context, made)
+        chosen = choose(gathered.found, keys, common=over_common)
+        return gathered, chosen, overlap(chosen, name)
+
+
 def build_compare_benchmark(context: Context, opened: Sequence[gr.Tab]) -> None:
     """Lay out and wire it. ``opened``: the tabs that bring it to the front."""
-    shelf = Shelf()
+    verbs, choice, drawn = Comparing(context), _build_choice(), _build_drawn()
+    which = [choice.benchmark, choice.model]
+    gr.on([tab.select for tab in opened], guarded(verbs.look), which, which, **QUIET)
+    choice.press.click(
+        guarded(verbs.produce),
+        [*which, choice.newest, choice.common, choice.metric, choice.cost],
+        [choice.wish, choice.box, choice.entries, *drawn.outputs],
+        **QUIET,
+    )
+    gr.on(
+        [choice.entries.input, choice.common.input, choice.metric.input, choice.cost.input],
+        guarded(verbs.draw),
+        [*choice.options, choice.cost],
+        drawn.outputs,
+        **QUIET,
+    )
+    gr.on([part.select for part in drawn.pressed], guarded(verbs.questions), choice.options, drawn.behind, **QUIET)
+
+
+def _build_choice() -> Choice:
     with gr.Row(elem_classes="mdqa-filters"):
         benchmark = gr.Dropdown(
             [("All benchmarks", "")], value="", label="Benchmark", scale=3, min_width=170, elem_id="mdqa-compare-data"
@@ -53,7 +193,7 @@ def build_compare_benchmark(context: Context, opened: Sequence[gr.Tab]) -> None:
         )
         newest = gr.Number(NEWEST, label="Newest runs", minimum=1, maximum=MOST, precision=0, scale=1, min_width=110)
         press = gr.Button("Compare", variant="primary", scale=0, min_width=120, elem_id="mdqa-compare-make")
-    with gr.Column(visible=False, elem_id="mdqa-compare-choice") as choice:
+    with gr.Column(visible=False, elem_id="mdqa-compare-choice") as box:
         entries = gr.Dropdown(
             [],
             label=f"Entries (up to {MOST_ENTRIES}; the others are set against the first)",
@@ -80,89 +220,28 @@ def build_compare_benchmark(context: Context, opened: Sequence[gr.Tab]) -> None:
             common = gr.Checkbox(
                 value=True, label="Only questions that all entries answered", scale=2, min_width=200, container=True
             )
-    head = gr.HTML(NOTHING, apply_default_css=False, elem_id="mdqa-compare-head")
-    main = gr.HTML(apply_default_css=False, js_on_load=PRESS, elem_id="mdqa-compare-table")
-    matrix = gr.HTML(apply_default_css=False, js_on_load=PRESS, elem_id="mdqa-compare-matrix")
-    scatter_title = gr.HTML(apply_default_css=False)
-    scatter = gr.Plot(show_label=False, container=False, visible=False, elem_id="mdqa-compare-scatter")
-    points = gr.HTML(apply_default_css=False, js_on_load=PRESS, elem_id="mdqa-compare-points")
-    places_title = gr.HTML(apply_default_css=False)
-    places = gr.Plot(show_label=False, container=False, visible=False, elem_id="mdqa-compare-places")
-    positions = gr.HTML(apply_default_css=False, js_on_load=PRESS, elem_id="mdqa-compare-positions")
-    files = gr.HTML(apply_default_css=False, js_on_load=SAVE, elem_id="mdqa-compare-files")
-    behind = gr.HTML(apply_default_css=False, js_on_load=PRESS + COME_INTO_VIEW, elem_id="mdqa-compare-listed")
-    wish = gr.State(None)
-    shown = [head, main, matrix, scatter_title, scatter, points, places_title, places, positions, files, behind]
+    return Choice(benchmark, model, newest, press, box, entries, metric, cost, common, gr.State(None))
 
-    def look(data: str, name: str) -> list[Any]:
-        data_sets, models = context.store.runs.benchmarks(), context.store.runs.models()
-        return [
-            gr.Dropdown([("All benchmarks", ""), *((d, d) for d in data_sets if d)], value=_kept(data, data_sets)),
-            gr.Dropdown([("All models", ""), *((m, m) for m in models)], value=_kept(name, models)),
-        ]
 
-    def compared(
-        made: Wish | None, keys: Sequence[str], over_common: bool, name: str
-    ) -> tuple[Gathered, Compared, Overlap]:
-        if made is None:
-            raise InputError("nothing has been compared yet; press Compare")
-        gathered = shelf.get(context, made)
-        chosen = choose(gathered.found, keys, common=over_common)
-        return gathered, chosen, overlap(chosen, name)
+def _build_drawn() -> Drawn:
+    def part(name: str, content: str | None = None, **more: Any) -> gr.HTML:
+        return gr.HTML(content, apply_default_css=False, elem_id=f"mdqa-compare-{name}", **more)
 
-    def draw(made: Wish | None, keys: Sequence[str], over_common: bool, name: str, price: str) -> list[Any]:
-        if price not in COST_NAMES:
-            raise InputError(f"there is no cost {price!r}")
-        gathered, chosen, found = compared(made, keys, over_common, name)
-        report = chosen.report()
-        by_place, by_cost = position_figure(chosen, found), cost_figure(chosen, report, found, price)
-        return [
-            summary(gathered, chosen),
-            main_table(chosen, report, found, price),
-            _title("Who is right where") + key_line(chosen) + right_where(chosen, found),
-            _title("Accuracy and cost"),
-            gr.Plot(by_cost, visible=by_cost is not None),
-            cost_table(chosen, report, found, price),
-            _title("Accuracy by position of the evidence"),
-            gr.Plot(by_place, visible=by_place is not None),
-            position_table(chosen, found),
-            saved(gathered, chosen, report, found),
-            "",
-        ]
+    def plot(name: str) -> gr.Plot:
+        return gr.Plot(show_label=False, container=False, visible=False, elem_id=f"mdqa-compare-{name}")
 
-    def produce(
-        data: str, name: str, count: float | None, over_common: bool, by: str, price: str
-    ) -> Iterator[list[Any]]:
-        made = Wish(data or "", name or "", int(count or 0))
-        for step in shelf.gather(context, made):
-            if isinstance(step, Reading):
-                yield [gr.skip(), gr.skip(), gr.skip(), reading(step.done, step.total), *(gr.skip() for _ in shown[1:])]
-                continue
-            if not step.found.entries:
-                yield [made, gr.Column(visible=False), gr.Dropdown([], value=[]), NO_RUNS, *_cleared()]
-                continue
-            keys = first_choice(step.found)
-            picker = gr.Dropdown(entry_choices(step.found), value=keys)
-            yield [made, gr.Column(visible=True), picker, *draw(made, keys, over_common, by, price)]
-
-    def list_questions(made: Wish | None, keys: Sequence[str], over_common: bool, by: str, event: gr.EventData) -> str:
-        _, chosen, found = compared(made, keys, over_common, by)
-        number = getattr(event, "page", 0)
-        page = number if isinstance(number, int) and not isinstance(number, bool) else 0
-        return listing(listed(context, chosen, found, getattr(event, "cell", ""), page))
-
-    gr.on([tab.select for tab in opened], guarded(look), [benchmark, model], [benchmark, model], **QUIET)
-    press.click(
-        guarded(produce), [benchmark, model, newest, common, metric, cost], [wish, choice, entries, *shown], **QUIET
-    )
-    options = [wish, entries, common, metric]
-    gr.on([entries.input, common.input, metric.input, cost.input], guarded(draw), [*options, cost], shown, **QUIET)
-    gr.on(
-        [part.select for part in (main, matrix, points, positions, behind)],
-        guarded(list_questions),
-        options,
-        behind,
-        **QUIET,
+    return Drawn(
+        head=part("head", NOTHING),
+        main=part("table", js_on_load=PRESS),
+        matrix=part("matrix", js_on_load=PRESS),
+        scatter_title=gr.HTML(apply_default_css=False),
+        scatter=plot("scatter"),
+        points=part("points", js_on_load=PRESS),
+        places_title=gr.HTML(apply_default_css=False),
+        places=plot("places"),
+        positions=part("positions", js_on_load=PRESS),
+        files=part("files", js_on_load=SAVE),
+        behind=part("listed", js_on_load=PRESS + COME_INTO_VIEW),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradio as gr
@@ -34,6 +34,81 @@ watch("value", () => {
 """Keeps the address of what is compared in the address bar while the tab is in front."""
 
 
+class Comparing:
+    """What the handlers do. ``LISTED`` and ``DRAWN``: how many components :meth:`look` and :meth:`draw` fill."""
+
+    LISTED, DRAWN = 4, 4
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def look(self, words: str, number: int, question: int | None) -> list[Any]:
+        """A page of the list of questions: its rows, its number, and the buttons to the others."""
+        found = offered(self._context, words or "", number)
+        last = found.first + len(found.questions)
+        return [
+            question_list(found, question, bool((words or "").strip())),
+            max(number, 0) if found.questions else 0,
+            gr.Button(interactive=found.first > 0),
+            gr.Button(interactive=last < found.total),
+        ]
+
+    def search(self, words: str, question: int | None) -> list[Any]:
+        """The first page of what is found."""
+        return self.look(words, 0, question)
+
+    def turning(self, by: int) -> Callable[[str, int, int | None], list[Any]]:
+        """The handler that turns ``by`` pages further."""
+        return lambda words, now, question: self.look(words, now + by, question)
+
+    def draw(self, ids: Sequence[str]) -> list[Any]:
+        """Runs side by side: their columns, a title, the picture and the table of places."""
+        if not ids:
+            return [NOTHING_CHOSEN, "", gr.Plot(value=None, visible=False), ""]
+        found = sides(self._context, ids)
+        documents = ranked(found)
+        figure = rank_figure(found, documents)
+        address = text("span", "", "mdqa-hidden", data_address=f"?run={','.join(ids)}&tab=compare")
+        return [
+            side_by_side(found) + address,
+            text("h3", "Where each document ends", "mdqa-compare-title"),
+            gr.Plot(figure, visible=figure is not None),
+            rank_table(found, documents),
+        ]
+
+    def press(self, words: str, number: int, event: gr.EventData) -> list[Any]:
+        """The question that was pressed in the list."""
+        question = getattr(event, "question", None)
+        if isinstance(question, bool) or not isinstance(question, int):
+            raise InputError("there is no such question; search for it again")
+        return [*self._pick(question), *self.look(words, number, question)]
+
+    def open_page(self, request: gr.Request) -> list[Any]:
+        """The runs of the address, where it names this tab."""
+        address = dict(request.query_params)
+        nothing = [gr.skip() for _ in range(self.DRAWN + 2)]
+        if address.get("tab") != "compare":
+            return [*nothing, *(gr.skip() for _ in range(self.LISTED))]
+        if not address.get("run"):
+            return [*nothing, *self.look("", 0, None)]
+        try:
+            ids = read_address(address["run"])
+            first = self._context.store.questions.of_run(ids[0]) if ids else None
+            sides(self._context, ids)
+        except MdqaError as problem:
+            return [gr.skip(), message(explained(problem), "bad"), *nothing[2:], *self.look("", 0, None)]
+        return [*self._pick(first or 0, ids), *self.look("", 0, first)]
+
+    def _pick(self, question: int, ids: Sequence[str] = ()) -> list[Any]:
+        """Runs of a question and those in front: ``ids``, else the newest of every method and model."""
+        found = runs_of(self._context, question)
+        value = list(ids) or first_runs(found)
+        known = {row.id for row in found}
+        missing = [self._context.store.runs.row(run_id) for run_id in value if run_id not in known]
+        choices = [(run_label(row), row.id) for row in [*missing, *found]]
+        return [gr.Dropdown(choices, value=value, visible=True), *self.draw(value), question]
+
+
 def build_compare_question(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     """Lay out and wire it."""
     with gr.Row(elem_classes="mdqa-filters"):
@@ -56,75 +131,12 @@ def build_compare_question(context: Context, page: gr.Blocks, tab: gr.Tab) -> No
     rows = gr.HTML(apply_default_css=False, elem_id="mdqa-compare-documents")
     number, chosen = gr.State(0), gr.State(None)  # the page of the list, and the question in front
     listed, drawn = [questions, number, before, further], [result, ranks, picture, rows]
+    everything = [runs, *drawn, chosen, *listed]
 
-    def look(text_: str, page_number: int, question: int | None) -> list[Any]:
-        found = offered(context, text_ or "", page_number)
-        last = found.first + len(found.questions)
-        return [
-            question_list(found, question, bool((text_ or "").strip())),
-            max(page_number, 0) if found.questions else 0,
-            gr.Button(interactive=found.first > 0),
-            gr.Button(interactive=last < found.total),
-        ]
-
-    def turn(by: int) -> Any:
-        return guarded(lambda text_, now, question: look(text_, now + by, question))
-
-    def draw(ids: Sequence[str]) -> list[Any]:
-        if not ids:
-            return [NOTHING_CHOSEN, "", gr.Plot(value=None, visible=False), ""]
-        found = sides(context, ids)
-        documents = ranked(found)
-        figure = rank_figure(found, documents)
-        address = text("span", "", "mdqa-hidden", data_address=f"?run={','.join(ids)}&tab=compare")
-        return [
-            side_by_side(found) + address,
-            text("h3", "Where each document ends", "mdqa-compare-title"),
-            gr.Plot(figure, visible=figure is not None),
-            rank_table(found, documents),
-        ]
-
-    def pick(question: int, ids: Sequence[str] = ()) -> list[Any]:
-        """Runs of a question and those in front: ``ids``, else the newest of every method and model."""
-        found = runs_of(context, question)
-        value = list(ids) or first_runs(found)
-        known = {row.id for row in found}
-        missing = [context.store.runs.row(run_id) for run_id in value if run_id not in known]
-        choices = [(run_label(row), row.id) for row in [*missing, *found]]
-        return [gr.Dropdown(choices, value=value, visible=True), *draw(value), question]
-
-    def press(text_: str, page_number: int, event: gr.EventData) -> list[Any]:
-        question = getattr(event, "question", None)
-        if isinstance(question, bool) or not isinstance(question, int):
-            raise InputError("there is no such question; search for it again")
-        return [*pick(question), *look(text_, page_number, question)]
-
-    def open_page(request: gr.Request) -> list[Any]:
-        """The runs of the address, where it names this tab."""
-        address = dict(request.query_params)
-        nothing = [gr.skip() for _ in (runs, *drawn, chosen)]
-        if address.get("tab") != "compare":
-            return [*nothing, *(gr.skip() for _ in listed)]
-        if not address.get("run"):
-            return [*nothing, *look("", 0, None)]
-        try:
-            ids = read_address(address["run"])
-            first = context.store.questions.of_run(ids[0]) if ids else None
-            sides(context, ids)
-        except MdqaError as problem:
-            return [gr.skip(), message(explained(problem), "bad"), *nothing[2:], *look("", 0, None)]
-        return [*pick(first or 0, ids), *look("", 0, first)]
-
-    search = [words, number, chosen]
-    gr.on(
-        [words.submit, words.blur, tab.select],
-        guarded(lambda text_, question: look(text_, 0, question)),
-        [words, chosen],
-        listed,
-        **QUIET,
-    )
-    before.click(turn(-1), search, listed, **QUIET)
-    further.click(turn(1), search, listed, **QUIET)
-    questions.select(guarded(press), [words, number], [runs, *drawn, chosen, *listed], **QUIET)
-    runs.input(guarded(draw), runs, drawn, **QUIET)
-    page.load(guarded(open_page), None, [runs, *drawn, chosen, *listed], **QUIET)
+    verbs = Comparing(context)
+    gr.on([words.submit, words.blur, tab.select], guarded(verbs.search), [words, chosen], listed, **QUIET)
+    before.click(guarded(verbs.turning(-1)), [words, number, chosen], listed, **QUIET)
+    further.click(guarded(verbs.turning(1)), [words, number, chosen], listed, **QUIET)
+    questions.select(guarded(verbs.press), [words, number], everything, **QUIET)
+    runs.input(guarded(verbs.draw), runs, drawn, **QUIET)
+    page.load(guarded(verbs.open_page), None, everything, **QUIET)

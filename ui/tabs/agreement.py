@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,47 @@ from ui.views.reports import SAVE, report_head, report_table
 BY = [("by tens of labels", "tens"), ("by day", "day")]
 
 
+@dataclass(frozen=True)
+class Found:
+    """The components of what was computed: coefficients, people, their course, and the items on which they differ."""
+
+    top: gr.HTML
+    grid: gr.HTML
+    more: gr.Column
+    persons: gr.HTML
+    time: gr.Plot
+    deciding: gr.Column
+    listed: gr.HTML
+    made: gr.State
+    uses: gr.Column
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What Compute fills, in the order of :func:`_drawn`."""
+        parts = [self.top, self.grid, self.more, self.persons, self.time, self.deciding, self.listed]
+        return [*parts, self.made, self.uses]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The item in front and the form of its decision. ``token``: one per form, so that a decision counts once."""
+
+    number: gr.State
+    token: gr.State
+    shown: gr.HTML
+    form: gr.Row
+    label: gr.Radio
+    note: gr.Textbox
+    keep: gr.Button
+    back: gr.Button
+    said: gr.HTML
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What an opened item fills, in the order of :func:`_opened`."""
+        return [self.number, self.token, self.shown, self.form, self.label, self.note, self.back, self.said]
+
+
 def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     """Lay out and wire the tab."""
     with gr.Row(elem_classes="mdqa-filters"):
@@ -39,17 +81,9 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     with gr.Column(visible=False, elem_classes="mdqa-agreement-part") as deciding:
         gr.HTML(text("h2", "Items on which people differ"), apply_default_css=False)
         listed = gr.HTML(apply_default_css=False, js_on_load=views.OPEN, elem_id="mdqa-contested")
-        shown = gr.HTML(apply_default_css=False, elem_id="mdqa-agreement-item")
-        with gr.Row(visible=False, elem_classes="mdqa-decision") as form:
-            label = gr.Radio([], label="Decision", min_width=280, elem_id="mdqa-decision")
-            note = gr.Textbox(
-                label="Why (optional)", max_lines=4, max_length=2000, min_width=220, elem_id="mdqa-decision-note"
-            )
-            keep = gr.Button("Decide", variant="primary", scale=0, min_width=110, elem_id="mdqa-decide")
-            back = gr.Button("Take back", scale=0, min_width=110, visible=False, elem_id="mdqa-decision-back")
-        said = gr.HTML(apply_default_css=False, elem_id="mdqa-decision-said")
-    number, token, made = gr.State(0), gr.State(""), gr.State(None)
-    use_parts = _build_use(context, queue)
+        opened = _build_opened()
+    made = gr.State(None)
+    found = Found(top, grid, more, persons, time, deciding, listed, made, _build_use(context, queue))
 
     def offer(now: str | None) -> Any:
         names = queue_names(context)
@@ -57,28 +91,41 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
 
     def compute(name: str | None, how: str) -> Iterator[list[Any]]:
         if not name:
-            yield [
-                views.NOTHING,
-                "",
-                gr.Column(visible=False),
-                "",
-                gr.Plot(),
-                gr.Column(visible=False),
-                "",
-                None,
-                gr.skip(),
-            ]
+            yield _cleared()
             return
         for step in read(context, name):
             if isinstance(step, Reading):
-                yield [views.reading(step.done, step.total), *(gr.skip() for _ in outputs[1:])]
+                yield [views.reading(step.done, step.total), *(gr.skip() for _ in found.outputs[1:])]
                 continue
             yield _drawn(step, how)
 
-    def draw_time(found: Any, how: str) -> Any:
-        figure = views.over_time(found[how], by=how) if found else None
+    def draw_time(stretches: Any, how: str) -> Any:
+        figure = views.over_time(stretches[how], by=how) if stretches else None
         return gr.Plot(figure, visible=figure is not None)
 
+    tab.select(guarded(offer), queue, queue, **QUIET)
+    page.load(guarded(offer), queue, queue, **QUIET)
+    gr.on([press.click, queue.input], guarded(compute), [queue, by], found.outputs, **QUIET).then(
+        guarded(lambda: ["", gr.Row(visible=False), ""]), None, [opened.shown, opened.form, opened.said], **QUIET
+    )
+    by.input(guarded(draw_time), [made, by], time, **QUIET)
+    _wire_decisions(context, queue, found, opened)
+
+
+def _build_opened() -> Opened:
+    shown = gr.HTML(apply_default_css=False, elem_id="mdqa-agreement-item")
+    with gr.Row(visible=False, elem_classes="mdqa-decision") as form:
+        label = gr.Radio([], label="Decision", min_width=280, elem_id="mdqa-decision")
+        note = gr.Textbox(
+            label="Why (optional)", max_lines=4, max_length=2000, min_width=220, elem_id="mdqa-decision-note"
+        )
+        keep = gr.Button("Decide", variant="primary", scale=0, min_width=110, elem_id="mdqa-decide")
+        back = gr.Button("Take back", scale=0, min_width=110, visible=False, elem_id="mdqa-decision-back")
+    said = gr.HTML(apply_default_css=False, elem_id="mdqa-decision-said")
+    return Opened(gr.State(0), gr.State(""), shown, form, label, note, keep, back, said)
+
+
+def _wire_decisions(context: Context, queue: gr.Dropdown, found: Found, opened: Opened) -> None:
     def open_item(name: str | None, event: gr.EventData, request: gr.Request) -> list[Any]:
         chosen = getattr(event, "item", None)
         if not isinstance(chosen, int):
@@ -95,18 +142,17 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     def take_back(name: str | None, chosen: int, why: str | None, form_id: str, request: gr.Request) -> Any:
         return _decided(context, name or "", chosen, "", why or "", form_id, request)
 
-    outputs = [top, grid, more, persons, time, deciding, listed, made, use_parts]
-    detail = [number, token, shown, form, label, note, back]
-    tab.select(guarded(offer), queue, queue, **QUIET)
-    page.load(guarded(offer), queue, queue, **QUIET)
-    gr.on([press.click, queue.input], guarded(compute), [queue, by], outputs, **QUIET).then(
-        guarded(lambda: ["", gr.Row(visible=False), ""]), None, [shown, form, said], **QUIET
-    )
-    by.input(guarded(draw_time), [made, by], time, **QUIET)
-    listed.select(guarded(open_item), queue, [*detail, said], **QUIET)
-    after = [*detail, said, listed, top]
-    keep.click(guarded(decide, roles=()), [queue, number, label, note, token], after, **QUIET)
-    back.click(guarded(take_back, roles=()), [queue, number, note, token], after, **QUIET)
+    number, note, token = opened.number, opened.note, opened.token
+    after = [*opened.outputs, found.listed, found.top]
+    found.listed.select(guarded(open_item), queue, opened.outputs, **QUIET)
+    opened.keep.click(guarded(decide, roles=()), [queue, number, opened.label, note, token], after, **QUIET)
+    opened.back.click(guarded(take_back, roles=()), [queue, number, note, token], after, **QUIET)
+
+
+def _cleared() -> list[Any]:
+    """Values for the outputs of Compute where no queue is chosen."""
+    gone = gr.Column(visible=False)
+    return [views.NOTHING, "", gone, "", gr.Plot(), gone, "", None, gr.skip()]
 
 
 def _drawn(found: Standing, how: str) -> list[Any]:

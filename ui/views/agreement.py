@@ -15,6 +15,7 @@ from mdqa.statistics.agreement import Coefficient
 from mdqa.statistics.bootstrap import Interval
 from storage.labels import Rating
 from ui.agreement import MOST, Item, Standing
+from ui.views.charts import common_look
 from ui.views.figures import COLOURS, GRID
 from ui.views.markup import (
     DASH,
@@ -208,24 +209,12 @@ def over_time(found: Iterable[Stretch], *, by: str) -> go.Figure | None:
                 "<extra></extra>",
             )
         )
-    figure.update_layout(
-        height=320,
-        margin={"l": 56, "r": 14, "t": 30, "b": 52},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 12, "family": "IBM Plex Sans, system-ui, sans-serif"},
-        hoverlabel={"bgcolor": "#1d2327", "bordercolor": "#1d2327", "font": {"color": "#ffffff", "size": 12}},
-        showlegend=len(by_name) > 1,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        dragmode=False,
-    )
+    common_look(figure, 320, len(by_name) if len(by_name) > 1 else 0)
     days = sorted({one.stretch for stretches in by_name.values() for one in stretches})
     order = {"categoryorder": "array", "categoryarray": days} if by == "day" else {}
     title = "Day (UTC)" if by == "day" else "Labels of the person"
-    figure.update_xaxes(title=title, type="category", showgrid=False, zeroline=False, fixedrange=True, **order)
-    figure.update_yaxes(
-        title="As the others' majority (%)", range=[-4, 104], gridcolor=GRID, zeroline=False, fixedrange=True
-    )
+    figure.update_xaxes(title=title, type="category", showgrid=False, **order)
+    figure.update_yaxes(title="As the others' majority (%)", range=[-4, 104], gridcolor=GRID)
     return figure
 
 

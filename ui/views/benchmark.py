@@ -81,7 +81,10 @@ def summary(gathered: Gathered, compared: Compared) -> str:
     left = [
         f"{count(n)} {words}"
         for n, words in (
-            (gathered.found.older, "passed over for a newer run of the same entry and question, or for one that did not fail"),
+            (
+                gathered.found.older,
+                "passed over for a newer run of the same entry and question, or for one that did not fail",
+            ),
             (gathered.unfinished, "stopped or not finished"),
             (gathered.found.changed, "over documents that were changed by hand"),
         )

@@ -39,7 +39,8 @@ def _rests_on(gathered: Gathered, compared: Compared) -> list[str]:
     lines = [
         f"benchmark: {short(wish.benchmark) or 'all'}; model: {short(wish.model) or 'all'}",
         f"read {gathered.read} of {gathered.total} stored runs, the newest",
-        f"passed over for a newer run or one that did not fail: {gathered.found.older}; not finished: {gathered.unfinished}; "
+        f"passed over for a newer run or one that did not fail: {gathered.found.older}; "
+        f"not finished: {gathered.unfinished}; "
         f"documents changed by hand: {gathered.found.changed}",
         f"questions asked: {len(compared.asked)}; compared: {compared.questions} "
         + ("(those that all entries answered)" if compared.common else "(each entry over its own)"),

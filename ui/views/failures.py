@@ -1,6 +1,6 @@
 """The Failures tab: the stored runs with what they are found by, every link an address of its own.
 
-One piece of HTML holds all of it, so what is seen always fits together; :data:`LISTEN` is its behaviour.
+One piece of HTML holds all of it, so what is seen always fits together; ``tabs/failures.js`` is its behaviour.
 """
 
 from __future__ import annotations

@@ -72,17 +72,14 @@ def layers_by_heads(
     ringed: Sequence[Head],
     *,
     what: str,
-    about: str = "",
     low: float = 0.0,
     ranks: np.ndarray | None = None,
 ) -> go.Figure:
     """One number per head, (layers, heads), as a map from ``low`` up with some heads ringed.
 
-    ``what`` is said beside the colours and in the hover, with each head's rank if ``ranks`` is given; ``about`` is a
-    plain text at the hover's end.
+    ``what`` is said beside the colours and in the hover, with each head's rank if ``ranks`` is given.
     """
     place = "<br>rank %{customdata}" if ranks is not None else ""
-    about = f"<br>{about}" if about else ""
     figure = go.Figure(
         go.Heatmap(
             z=rounded(values),
@@ -91,7 +88,7 @@ def layers_by_heads(
             zmin=low,
             zmax=max(float(values.max()), low + 1e-4),
             colorbar={**COLORBAR, "title": {"text": what}},
-            hovertemplate=f"layer %{{y}}, head %{{x}}<br>{what} %{{z:.4f}}{place}{about}<extra></extra>",
+            hovertemplate=f"layer %{{y}}, head %{{x}}<br>{what} %{{z:.4f}}{place}<extra></extra>",
             xgap=1,
             ygap=1,
         )

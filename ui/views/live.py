@@ -7,11 +7,25 @@ from dataclasses import dataclass, field
 
 from mdqa.records import Cost, Document, DocumentScore, RunStatus
 from ui.views.ledger import signal_words
-from ui.views.markup import badge, count, details, element, escape, message, number, plural, seconds, short, text
+from ui.views.markup import (
+    badge,
+    count,
+    details,
+    element,
+    escape,
+    message,
+    number,
+    plural,
+    seconds,
+    short,
+    text,
+    whole_seconds,
+)
 from ui.views.summary import STATUS
 
 TAIL = 600
 MAX_SCORES = 24
+KEPT = "What waits is carried out and kept even if you close this page; its address brings you back."
 
 
 @dataclass(frozen=True)
@@ -54,10 +68,12 @@ class Snapshot:
 
 def live_panel(snapshots: Sequence[Snapshot]) -> str:
     """All runs that were started together, one below the other."""
-    return element("div", "".join(_one(snapshot) for snapshot in snapshots), "mdqa-live", aria_live="polite")
+    last = max((place for place, snapshot in enumerate(snapshots) if snapshot.place > 0), default=-1)
+    runs = (_one(snapshot, KEPT if place == last else "") for place, snapshot in enumerate(snapshots))
+    return element("div", "".join(runs), "mdqa-live", aria_live="polite")
 
 
-def _one(snapshot: Snapshot) -> str:
+def _one(snapshot: Snapshot, note: str) -> str:
     if snapshot.status == "ok":
         return details(_head(snapshot), _stages(snapshot), "mdqa-live-run done")
     parts = [element("div", _head(snapshot), "mdqa-live-head")]
@@ -65,6 +81,8 @@ def _one(snapshot: Snapshot) -> str:
         parts.append(message(snapshot.error, "bad"))
     if snapshot.preparing:
         parts.append(message(snapshot.preparing))
+    if note:
+        parts.append(text("p", note, "mdqa-note"))
     parts.append(_stages(snapshot))
     if not snapshot.finished:
         parts.extend(_scores(signal, scores, snapshot.documents) for signal, scores in snapshot.scores[-1:])
@@ -73,7 +91,8 @@ def _one(snapshot: Snapshot) -> str:
             title = text("span", f"{snapshot.role.replace('_', ' ')} writes", "mdqa-label")
             parts.append(element("div", title + text("pre", tail, "", dir="auto"), "mdqa-writing"))
     parts.extend(message(notice, "warn") for notice in snapshot.notices)
-    return element("section", "".join(parts), "mdqa-live-run")
+    place = {} if snapshot.finished else {"data_place": str(snapshot.place)}
+    return element("section", "".join(parts), "mdqa-live-run", **place)
 
 
 def _head(snapshot: Snapshot) -> str:
@@ -82,12 +101,10 @@ def _head(snapshot: Snapshot) -> str:
         word, kind = f"Waiting, number {snapshot.place} in line", "info"
     elif snapshot.preparing:
         word, kind = "Getting the model ready", "info"
-    return (
-        badge(snapshot.method_title, "method")
-        + badge(word, kind)
-        + text("span", seconds(snapshot.elapsed), "mdqa-number")
-        + text("span", _cost(snapshot.cost), "mdqa-quiet")
-    )
+    # Hundredths that race are no help, and every change is sent to everybody who watches.
+    clock = seconds(snapshot.elapsed) if snapshot.finished else whole_seconds(snapshot.elapsed)
+    labels = badge(snapshot.method_title, "method") + badge(word, kind) + text("span", clock, "mdqa-number")
+    return labels if snapshot.place > 0 else labels + text("span", _cost(snapshot.cost), "mdqa-quiet")
 
 
 def _stages(snapshot: Snapshot) -> str:

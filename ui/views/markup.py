@@ -107,6 +107,12 @@ def seconds(value: float) -> str:
     return f"{minutes} min {rest:02d} s"
 
 
+def whole_seconds(value: float) -> str:
+    """A duration that still grows: 3 s, 3 min 05 s."""
+    minutes, rest = divmod(int(value), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
 def plural(n: int, one: str, many: str = "") -> str:
     """``3 documents``, ``1 document``."""
     return f"{count(n)} {one if n == 1 else many or one + 's'}"

@@ -160,11 +160,11 @@ def state_cell(outcome: Outcome) -> str:
     )
 
 
-def run_link(outcome: Outcome, base: str, words: str = "Open") -> str:
+def run_link(outcome: Outcome, base: str) -> str:
     """To the member's own page, set against the base run; a dash where there is none yet."""
     if not outcome.run:
         return "–"
-    return text("a", words, href=f"?run={outcome.run}&before={base}", aria_label=f"{words} the run {outcome.run[:8]}")
+    return text("a", "Open", href=f"?run={outcome.run}&before={base}", aria_label=f"Open the run {outcome.run[:8]}")
 
 
 def correct_marks(before: bool | None, after: bool | None) -> str:
@@ -177,9 +177,9 @@ def correct_marks(before: bool | None, after: bool | None) -> str:
     return badge(f"{sign[before]} → {sign[after]}", "good" if after else "bad", title="right" if after else "wrong")
 
 
-def signed(value: float, digits: int = 2) -> str:
+def signed(value: float) -> str:
     """A change with its sign; a plain 0 for none."""
-    shown = f"{value:+.{digits}f}".replace("-", "−")
+    shown = f"{value:+.2f}".replace("-", "−")
     return shown if shown.strip("+−0.") else "0"
 
 

@@ -95,12 +95,12 @@ def _placed(same: Sequence[Group]) -> tuple[int, int]:
     return (found[1].documents or 0, found[1].position or 0) if found else (0, 0)
 
 
-def measured(answers: Answers, metrics: Iterable[str] = HEADLINE) -> Row:
-    """The mean of every metric with its interval, and ``n``, the number of answers."""
+def measured(answers: Answers) -> Row:
+    """The mean of every headline metric with its interval, and ``n``, the number of answers."""
     given = list(answers.values())
     names = [one.source for one in given]
     row: Row = {}
-    for metric in metrics:
+    for metric in HEADLINE:
         row |= mean(metric, [one.scores[metric] for one in given], names)
     return row | {"n": len(given)}
 

@@ -6,18 +6,16 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from mdqa.backends.base import Capability, GenerationRequest
+from mdqa.backends.base import GenerationRequest
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.methods.base import Tools
 from mdqa.methods.duquad.config import DuQUADConfig
-from mdqa.records import Document, Question, RunResult, Stage
-from mdqa.run import Outcome, begin, run_one
-from mdqa.trace import BaseEvent, ModelCall
+from mdqa.records import Document, Question
+from tests.methods.runs import Run, run_method
 
 Replies = Mapping[str, Sequence[str]]
 
@@ -64,6 +62,14 @@ def judge(answer: str) -> str:
     return json.dumps({"reasoning": "checked", "answer": answer})
 
 
+USUAL: Replies = {
+    "agent": [agent("the Mur", 1, 2), agent("Danube", 2, 4)],
+    "score": [score(0.2, 1), score(0.9, 3, 1), score(0.4, 2)],
+    "judge": [judge("The Danube")],
+}
+"""Replies of a run in which nothing goes wrong: the agents differ, one of three documents is pruned."""
+
+
 def by_role(replies: Replies) -> Callable[[GenerationRequest], str]:
     """A script that gives each role (the template's name) its own list of replies, in order."""
     used: dict[str, int] = defaultdict(int)
@@ -74,36 +80,6 @@ def by_role(replies: Replies) -> Callable[[GenerationRequest], str]:
         return replies[role][used[role] - 1]
 
     return reply
-
-
-class LimitedBackend(ScriptedBackend):
-    """The scripted backend with fewer capabilities."""
-
-    def __init__(self, capabilities: set[Capability], replies: Any = None) -> None:
-        super().__init__(replies)
-        self.capabilities = frozenset(capabilities)  # type: ignore[misc]
-
-
-@dataclass
-class Run:
-    """A finished run with its events."""
-
-    outcome: Outcome
-    events: list[BaseEvent] = field(default_factory=list)
-
-    @property
-    def result(self) -> RunResult:
-        return self.outcome.result
-
-    def stage(self, name: str) -> Stage:
-        [stage] = [stage for stage in self.result.stages if stage.name == name]
-        return stage
-
-    def calls(self, role: str) -> list[ModelCall]:
-        return [event for event in self.events if isinstance(event, ModelCall) and event.role == role]
-
-    def values(self, stage: str, signal: str) -> dict[str, float | None]:
-        return {key: score.value for key, score in self.stage(stage).scores[signal].items()}
 
 
 def run_duquad(
@@ -118,6 +94,4 @@ def run_duquad(
     backend = backend or ScriptedBackend(by_role(replies) if replies is not None else None)
     tools = Tools(backend, make_encoder=WordEncoder if encoder else None)
     config = DuQUADConfig.parse(options)
-    events: list[BaseEvent] = []
-    outcome = run_one(begin("duquad", config, item, tools), tools, sink=events.append)
-    return Run(outcome, events)
+    return run_method("duquad", config, item, tools)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from mdqa.backends.base import Capability, GenerationRequest
+from mdqa.backends.base import GenerationRequest
 from mdqa.backends.scripted import ScriptedBackend
 from mdqa.methods.base import Tools
 from mdqa.methods.madara.config import MADARAConfig
-from mdqa.records import Document, Profile, Question, RunResult, Stage
-from mdqa.run import Outcome, begin, run_one
-from mdqa.trace import BaseEvent, ModelCall
+from mdqa.records import Document, Profile, Question
+from tests.methods.runs import Run, run_method
 
 Reply = str | Callable[[GenerationRequest], str]
 
@@ -65,38 +63,24 @@ def by_role(replies: Mapping[str, Reply]) -> Callable[[GenerationRequest], str]:
     return reply
 
 
-class LimitedBackend(ScriptedBackend):
-    """The scripted backend with fewer capabilities."""
+CONFLICT = json.dumps(
+    {
+        "has_conflict": True,
+        "doc_adjustments": {"1": 2, "3": -2},
+        "majority_position": "1932",
+        "conflicting_pairs": [{"doc_a": 1, "doc_b": 3, "description": "year"}],
+    }
+)
 
-    def __init__(self, capabilities: set[Capability], replies: Any = None) -> None:
-        super().__init__(replies)
-        self.capabilities = frozenset(capabilities)  # type: ignore[misc]
+ANSWERS = {"a": "1932", "b": "steel", "c": "1930", "d": "1932."}
 
-
-@dataclass
-class Run:
-    """A finished run with its events."""
-
-    outcome: Outcome
-    events: list[BaseEvent] = field(default_factory=list)
-
-    @property
-    def result(self) -> RunResult:
-        return self.outcome.result
-
-    def stage(self, name: str) -> Stage:
-        [stage] = [stage for stage in self.result.stages if stage.name == name]
-        return stage
-
-    @property
-    def stages(self) -> list[str]:
-        return [stage.name for stage in self.result.stages]
-
-    def calls(self, role: str = "") -> list[ModelCall]:
-        return [e for e in self.events if isinstance(e, ModelCall) and role in ("", e.role)]
-
-    def values(self, stage: str, signal: str) -> dict[str, float | None]:
-        return {key: score.value for key, score in self.stage(stage).scores[signal].items()}
+REPLIES: Mapping[str, Reply] = {
+    "relevance": by_document({"a": 5, "b": 1, "c": 4, "d": 2}),
+    "consistency": by_document({"a": 4, "b": 3, "c": 1, "d": 3}),
+    "conflict": CONFLICT,
+    "generator": lambda request: ANSWERS.get(document_of(request), "1932 from " + document_of(request)),
+}
+"""Replies by which every document gets another score, and the readings disagree."""
 
 
 def make_profile(rho: tuple[float, ...] = (0.76, 0.43, 0.08), nf: float | None = 0.139, **more: Any) -> Profile:
@@ -126,6 +110,4 @@ def run_madara(
     backend = backend or ScriptedBackend(by_role(replies) if replies is not None else None)
     tools = Tools(backend, profile=profile)
     config = MADARAConfig.parse(options)
-    events: list[BaseEvent] = []
-    outcome = run_one(begin("madara", config, item, tools, seed=seed), tools, sink=events.append)
-    return Run(outcome, events)
+    return run_method("madara", config, item, tools, seed)

@@ -7,8 +7,7 @@ import pytest
 from mdqa.methods.madara.plans import PLANS
 from mdqa.records import Opinion
 
-from .helpers import Run, by_document, document_of, make_profile, run_madara
-from .test_method import CONFLICT, REPLIES
+from .helpers import CONFLICT, REPLIES, Run, by_document, document_of, make_profile, run_madara
 
 VARIANTS = {
     "nf": {"treatment": "nf"},

@@ -1,4 +1,4 @@
-"""The whole method on scripted replies: every treatment, the ledger, statuses, routing."""
+"""The whole method on scripted replies: every treatment, the ledger, statuses."""
 
 from __future__ import annotations
 
@@ -9,35 +9,9 @@ import pytest
 from mdqa.errors import ConfigError
 from mdqa.methods.madara.config import MADARAConfig
 from mdqa.records import Document, Question, RunResult
+from tests.methods.runs import LimitedBackend
 
-from .helpers import (
-    QUESTION,
-    LimitedBackend,
-    by_document,
-    by_role,
-    document_of,
-    grade,
-    make_profile,
-    run_madara,
-)
-
-CONFLICT = json.dumps(
-    {
-        "has_conflict": True,
-        "doc_adjustments": {"1": 2, "3": -2},
-        "majority_position": "1932",
-        "conflicting_pairs": [{"doc_a": 1, "doc_b": 3, "description": "year"}],
-    }
-)
-
-ANSWERS = {"a": "1932", "b": "steel", "c": "1930", "d": "1932."}
-
-REPLIES = {
-    "relevance": by_document({"a": 5, "b": 1, "c": 4, "d": 2}),
-    "consistency": by_document({"a": 4, "b": 3, "c": 1, "d": 3}),
-    "conflict": CONFLICT,
-    "generator": lambda request: ANSWERS.get(document_of(request), "1932 from " + document_of(request)),
-}
+from .helpers import QUESTION, REPLIES, by_document, by_role, document_of, grade, run_madara
 
 AGGREGATES = {
     "a": 0.4 * 5 + 0.3 * 4 + 0.3 * 5.0,
@@ -267,54 +241,6 @@ def test_permuted_documents_get_the_same_scores():
 def test_seed_changes_every_request():
     seeds = [{c.seed for c in run_madara(REPLIES, treatment="pde", seed=seed).calls()} for seed in (1, 2)]
     assert not seeds[0] & seeds[1] and len(seeds[0]) == 13
-
-
-# routing
-
-
-def test_auto_follows_the_profile():
-    run = run_madara(REPLIES, profile=make_profile())
-    assert run.result.routing.treatment == "pde" and "extraction" in run.stages
-    assert run.result.routing.margins["EM_NF"] == pytest.approx(-0.161)
-    strong = run_madara(REPLIES, profile=make_profile((0.65, 0.49, 0.10), 0.887))
-    assert strong.result.routing.treatment == "atf" and strong.stage("selection").branch == "atf"
-    assert run_madara(REPLIES, profile=make_profile((0.28, 0.09, 0.01), None)).result.routing.treatment == "cot"
-    moved = run_madara(REPLIES, profile=make_profile(), tau_nf=0.1)
-    assert moved.result.routing.treatment == "atf"
-
-
-def test_auto_without_a_profile_says_what_to_do():
-    run = run_madara(REPLIES)
-    assert run.result.status == "failed" and run.result.error.type == "ProfileError"
-    assert "calibrate --method madara" in run.result.error.message and "treatment" in run.result.error.message
-    assert run.calls() == []
-
-
-def test_by_hand_with_and_without_a_profile():
-    plain = run_madara(REPLIES, treatment="sda").result.routing
-    assert (plain.treatment, plain.reason, plain.measures) == ("sda", "treatment chosen by hand", {})
-    known = run_madara(REPLIES, treatment="sda", profile=make_profile()).result.routing
-    assert known.measures["EM_NF"] == 0.139 and "would choose Per-Document Extraction" in known.note
-
-
-def test_degenerate_profile():
-    routing = run_madara(REPLIES, profile=make_profile((0, 0, 0), 0.5, degenerate=True)).result.routing
-    assert routing.treatment == "sda" and "degenerate" in routing.note
-
-
-def test_profile_of_another_model_is_noticed():
-    profile = make_profile().model_copy(update={"model": "other"})
-    assert any("'other'" in notice for notice in run_madara(REPLIES, profile=profile).result.notices)
-    assert not run_madara(REPLIES, profile=make_profile()).result.notices
-
-
-@pytest.mark.parametrize(
-    "values", [{}, {"rho": [0.1, 0.2]}, {"rho": ["x", 1, 1]}, {"rho": None}, {"rho": [0.3, 0.2, 0.1], "nf": {"n": 3}}]
-)
-def test_damaged_profile(values):
-    profile = make_profile().model_copy(update={"values": values})
-    run = run_madara(REPLIES, profile=profile)
-    assert run.result.error.type == "ProfileError" and "calibrate again" in run.result.error.message
 
 
 # tasks and prompts

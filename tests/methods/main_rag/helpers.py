@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from mdqa.backends.base import Backend, GenerationRequest, Likelihood
@@ -11,9 +11,8 @@ from mdqa.backends.scripted import ScriptedBackend
 from mdqa.methods.base import Tools
 from mdqa.methods.main_rag.method import MainRAGConfig
 from mdqa.prompting import Prompt
-from mdqa.records import Document, Question, RunResult, Stage
-from mdqa.run import begin, run_one
-from mdqa.trace import BaseEvent, ModelCall
+from mdqa.records import Document, Question
+from tests.methods.runs import Run, run_method
 
 QUESTION = Question(
     id="q",
@@ -52,23 +51,12 @@ class JudgingBackend(ScriptedBackend):
         ]
 
 
-@dataclass
-class Run:
-    """A finished run with its events."""
-
-    result: RunResult
-    events: list[BaseEvent] = field(default_factory=list)
-
-    def stage(self, name: str) -> Stage:
-        [stage] = [stage for stage in self.result.stages if stage.name == name]
-        return stage
-
-    def calls(self, role: str) -> list[ModelCall]:
-        return [event for event in self.events if isinstance(event, ModelCall) and event.role == role]
+class Judged(Run):
+    """A finished run with what the Judge said."""
 
     @property
     def log_odds(self) -> dict[str, float | None]:
-        return {key: score.value for key, score in self.stage("judging").scores["log_odds"].items()}
+        return self.values("judging", "log_odds")
 
 
 def run_main_rag(
@@ -78,9 +66,8 @@ def run_main_rag(
     judgements: Mapping[str, tuple[float, float]] = JUDGEMENTS,
     backend: Backend | None = None,
     **options: Any,
-) -> Run:
+) -> Judged:
     """One run."""
     tools = Tools(backend or JudgingBackend(answers, judgements))
-    events: list[BaseEvent] = []
-    result = run_one(begin("main_rag", MainRAGConfig.parse(options), item, tools), tools, sink=events.append).result
-    return Run(result, events)
+    run = run_method("main_rag", MainRAGConfig.parse(options), item, tools)
+    return Judged(run.outcome, run.events)

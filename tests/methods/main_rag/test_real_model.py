@@ -9,7 +9,7 @@ from mdqa.backends.hf import TransformersBackend
 from mdqa.methods.main_rag.method import judge_prompt
 from tests.tiny import tiny_backend, tiny_model
 
-from .helpers import QUESTION, Run, run_main_rag
+from .helpers import QUESTION, Judged, run_main_rag
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen3"])
@@ -18,13 +18,13 @@ def backend(request: pytest.FixtureRequest) -> TransformersBackend:
 
 
 @pytest.fixture(scope="module")
-def run(backend: TransformersBackend) -> Run:
+def run(backend: TransformersBackend) -> Judged:
     run = run_main_rag(backend=backend, max_new_tokens=5)
     assert run.result.error is None
     return run
 
 
-def predicted(run: Run) -> dict[str, str]:
+def predicted(run: Judged) -> dict[str, str]:
     return {o.documents[0]: o.answer for o in run.result.opinions if o.role == "predictor" and o.answer}
 
 
@@ -38,7 +38,7 @@ def direct(backend: TransformersBackend, document: str, answer: str, reply: str)
     return sum(float(logprobs[i - 1, layout.ids[i]]) for i in range(layout.reply.first, layout.reply.last))
 
 
-def test_log_odds_are_those_of_the_models_own_logits(run: Run, backend: TransformersBackend) -> None:
+def test_log_odds_are_those_of_the_models_own_logits(run: Judged, backend: TransformersBackend) -> None:
     answers = predicted(run)
     assert len(answers) >= 2, "a tiny model writes something for most documents"
     for document, answer in answers.items():
@@ -47,7 +47,7 @@ def test_log_odds_are_those_of_the_models_own_logits(run: Run, backend: Transfor
     assert len({round(value, 6) for value in run.log_odds.values() if value is not None}) > 1
 
 
-def test_permuting_the_documents_permutes_the_log_odds(run: Run, backend: TransformersBackend) -> None:
+def test_permuting_the_documents_permutes_the_log_odds(run: Judged, backend: TransformersBackend) -> None:
     other = run_main_rag(QUESTION.with_documents(QUESTION.documents[::-1]), backend=backend, max_new_tokens=5)
     for document, value in run.log_odds.items():
         assert other.log_odds[document] == (None if value is None else pytest.approx(value, abs=1e-3))
