@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from mdqa.backends.base import SEPARATOR, Backend
 from mdqa.backends.catalog import MODELS, ModelCard
 from mdqa.backends.catalog import card as catalog_card
-from mdqa.backends.loading import SCRIPTED, capabilities_by_name, default_model, load_backend, shown_name
+from mdqa.backends.loading import (
+    SCRIPTED,
+    capabilities_by_name,
+    default_model,
+    load_backend,
+    recorded_name,
+    shown_name,
+)
 from mdqa.backends.remembering import remembering
 from mdqa.calibration import builtin_profiles, find_profile
 from mdqa.methods.base import Encoder
@@ -63,11 +70,12 @@ class Context:
 
     def profiles(self, model: str) -> list[Profile]:
         """Stored profiles of a model, newest first, then those that ship with the package."""
+        model = recorded_name(model)
         return [*self.store.profiles.list(model=model), *(p for p in builtin_profiles() if p.model == model)]
 
     def profile_for(self, method: str, model: str, name: str = "") -> Profile | None:
         """The profile of this name, or without a name the best one for the method and model; None if none fits."""
-        return find_profile(method, model, name, self.store.profiles.list())
+        return find_profile(method, recorded_name(model), name, self.store.profiles.list())
 
     def close(self) -> None:
         """Stop the work, store the last snapshot and close the database."""

@@ -235,7 +235,7 @@ class Engine:
             if isinstance(event, ModelCall):
                 calls.append(event)
             if isinstance(event, RunFinished):
-                event = event.model_copy(update={"status": self._seen_from_here(order.run_id, event.status)})
+                event = event.model_copy(update={"status": self._seen_from_here(run, event.status)})
                 last.append(event)
             if not isinstance(event, SCREEN_ONLY):
                 self._store.runs.record(order.run_id, event)
@@ -245,7 +245,7 @@ class Engine:
         last: list[BaseEvent] = []
         with self._model.use:
             outcome = self._run(header, tools, sink=sink, cancel=run.cancel)
-        status = self._seen_from_here(order.run_id, outcome.result.status)
+        status = self._seen_from_here(run, outcome.result.status)
         result = outcome.result.model_copy(update={"status": status})
         self._store.runs.finish(result, outcome.maps, correct=run_is_right(result), facets=facets_now(result, calls))
         log.info("ends: %s", status)
@@ -255,9 +255,9 @@ class Engine:
             run.take(event)
         return True
 
-    def _seen_from_here(self, run_id: str, status: RunStatus) -> RunStatus:
+    def _seen_from_here(self, run: LiveRun, status: RunStatus) -> RunStatus:
         """A run that the end of the program stopped was interrupted; a method sees no difference."""
-        return "interrupted" if status == "cancelled" and self._line.cut_off(run_id) else status
+        return "interrupted" if status == "cancelled" and self._line.cut_off(run.cancel) else status
 
     def _shared_encoder(self) -> Encoder:
         """The sentence encoder, loaded by the first run that asks for it (worker thread only)."""

@@ -9,6 +9,7 @@ cannot leave it locked.
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from importlib import import_module
 from itertools import count
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any, Protocol
 
 from mdqa.backends.base import Movable
@@ -26,7 +27,7 @@ from mdqa.methods.base import Tools
 from mdqa.records import Profile, RunResult
 from mdqa.run import Collector, Outcome, broken_off, run_one
 from mdqa.settings import Settings
-from mdqa.trace import BaseEvent
+from mdqa.trace import BaseEvent, RunFinished
 from storage.runs import RunFilter
 from storage.store import Store
 from ui.logs import log
@@ -91,6 +92,7 @@ class LentGPU:
     def __init__(self, seconds: Callable[[RunResult], int], *, device: str = "cuda") -> None:
         self._seconds, self._device = seconds, device
         self._flags = get_context("fork").RawArray("b", FLAGS)
+        self._processes = get_context("fork").RawArray("i", FLAGS)  # in which the runs were carried out
         self._numbers = count()
         self._tools: Tools | None = None
         self._borrow = self._wrapped()
@@ -102,27 +104,42 @@ class LentGPU:
         if not isinstance(tools.backend, Movable):
             return run_one(header, tools, sink=sink, cancel=cancel)
         if self._tools is not None and self._tools.backend is not tools.backend:
-            self._borrow = self._wrapped()  # processes that were forked before have the other model
+            self._end_processes()  # those that were forked before have the other model
+            self._borrow = self._wrapped()
         self._tools = tools
         place = next(self._numbers) % FLAGS
         flag = SharedFlag(self._flags, place)
         flag.clear()
         collector = Collector()
 
-        def take(event: BaseEvent) -> None:
-            collector.take(event)
-            sink(event)
-
-        outcome = None
+        outcome: Outcome | None = None
+        end: RunFinished | None = None
+        problem: MdqaError = _lost("it ended without a result")
         try:
             for sent in self._sent(header, tools.profile, place, flag, cancel):
                 if isinstance(sent, Outcome):
                     outcome = sent
+                elif isinstance(sent, RunFinished):
+                    end = sent  # told when the outcome has come, without which it is not true
                 else:
-                    take(sent)
-        except LoanError as problem:
-            return broken_off(header, collector, None if cancel.cancelled else problem, sink)
-        return outcome or broken_off(header, collector, None, sink)
+                    collector.take(sent)
+                    sink(sent)
+        except MdqaError as error:  # the host's, or the sink's (a full disk), by which a run fails here as well
+            problem = error
+        finally:
+            flag.set()  # nobody listens to it any more
+        if outcome is not None and end is not None:
+            sink(end)
+            return outcome
+        stopped = cancel.cancelled and isinstance(problem, LoanError)
+        return broken_off(header, collector, None if stopped else problem, sink)
+
+    def _end_processes(self) -> None:
+        """End the processes of this program that borrowed before: they would keep their model's memory for good."""
+        ours = set(self._processes)
+        for child in active_children():
+            if child.pid in ours:
+                child.terminate()
 
     def _sent(
         self, header: RunResult, profile: Profile | None, place: int, flag: SharedFlag, cancel: CancelToken
@@ -139,7 +156,8 @@ class LentGPU:
                     arriving.put(sent)
             except Exception as problem:  # what goes wrong at the host comes in many kinds
                 arriving.put(_explained(problem))
-            arriving.put(None)
+            finally:
+                arriving.put(None)
 
         # In this context: the host asks it whose quota the seconds are taken from.
         context = copy_context()
@@ -179,6 +197,7 @@ class LentGPU:
     def _work(self, header: RunResult, profile: Profile | None, place: int) -> Iterator[Sent]:
         """In the other process: the run's events and its outcome, as they come."""
         assert self._tools is not None
+        self._processes[place] = os.getpid()
         tools = replace(self._tools, profile=profile)
         ready: queue.SimpleQueue[Sent] = queue.SimpleQueue()
 
@@ -222,6 +241,10 @@ def _explained(problem: Exception) -> LoanError:
     if not isinstance(said, str) or not said:
         log.error("a borrowed GPU failed", exc_info=problem)
         said = "the program's log says why"
+    return _lost(said)
+
+
+def _lost(said: str) -> LoanError:
     return LoanError(
         f"The GPU that this Space borrows for a run could not be had, or was taken back: {said.rstrip('.')}. What was "
         "done so far is kept; ask again later, with fewer documents, or with a method that calls the model less often."

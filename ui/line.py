@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 
+from mdqa.cancellation import CancelToken
 from mdqa.errors import ConfigError
 from ui.calibrating import LiveCalibration
 from ui.following import LiveRun
@@ -38,9 +39,10 @@ class Line:
         self._waiting: deque[LoadJob | Job] = deque()
         self._working: LoadJob | Job | None = None
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._contexts: dict[str, Context] = {}  # in which the jobs that have not ended were asked for
+        # In which the jobs that have not ended were asked for; by job, since a study goes on under its old name.
+        self._contexts: dict[Job, Context] = {}
         self._closed = False
-        self._cut_off: set[str] = set()
+        self._cut_off: set[CancelToken] = set()
 
     def put(self, job: Job, keep: Callable[[], None] = lambda: None, check: Callable[[], None] = lambda: None) -> str:
         """Put a job at the end, unless one of its id is there and has not ended; ConfigError when the line is full.
@@ -59,7 +61,7 @@ class Line:
                 raise ConfigError(f"{waiting} runs are waiting already; try again when some are done")
             keep()
             self._jobs[name] = job
-            self._contexts[name] = copy_context()
+            self._contexts[job] = copy_context()
             self._waiting.append(job)
             self._forget()
             self._changed.notify_all()
@@ -85,13 +87,13 @@ class Line:
         with self._changed:
             before, self._working = self._working, None
             if before is not None and not isinstance(before, LoadJob) and before not in self._waiting:
-                self._contexts.pop(before.order.run_id, None)
+                self._contexts.pop(before, None)
             while not self._waiting and not self._closed:
                 self._changed.wait()
             if self._closed:
                 return None
             job = self._working = self._waiting.popleft()
-            return job, Context() if isinstance(job, LoadJob) else self._contexts[job.order.run_id]
+            return job, Context() if isinstance(job, LoadJob) else self._contexts[job]
 
     def stop(self, name: str) -> tuple[Job | None, bool]:
         """Ask a job to stop: the job, None if it is not known or has ended, and whether it waited and is out now."""
@@ -103,7 +105,7 @@ class Line:
             waited = job in self._waiting
             if waited:
                 self._waiting.remove(job)
-                self._contexts.pop(name, None)
+                self._contexts.pop(job, None)
             return job, waited
 
     @contextmanager
@@ -115,13 +117,13 @@ class Line:
             yield
         finally:
             with self._changed:
-                del self._jobs[job.order.run_id]
+                self._jobs.pop(job.order.run_id, None)  # it may have been forgotten since it ended
 
     def close(self) -> list[Job]:
         """Ask every job to stop and take none any more; those that waited."""
         with self._changed:
             self._closed = True
-            self._cut_off = {name for name, job in self._jobs.items() if not job.cancel.cancelled}
+            self._cut_off = {job.cancel for job in self._jobs.values() if not job.cancel.cancelled}
             for job in self._jobs.values():
                 job.cancel.cancel()
             waiting = [job for job in self._waiting if not isinstance(job, LoadJob)]
@@ -129,10 +131,10 @@ class Line:
             self._changed.notify_all()
         return waiting
 
-    def cut_off(self, name: str) -> bool:
-        """Whether it was the closing that asked this job to stop, and not a person."""
+    def cut_off(self, token: CancelToken) -> bool:
+        """Whether it was the closing that asked for this stop, and not a person."""
         with self._changed:
-            return name in self._cut_off
+            return token in self._cut_off
 
     @property
     def closed(self) -> bool:

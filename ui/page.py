@@ -36,6 +36,8 @@ SESSIONS = 300
 """Open pages whose state Gradio keeps, each about 1 MB; of one that was left for longest it is forgotten."""
 OWNED = 100_000
 """Open pages of which is known whose they are: many more, so that nobody takes over one that is in use."""
+LONGEST = 64
+"""Characters of the name that a page gives itself. They are kept: Gradio's are shorter, a stranger's might be huge."""
 
 
 class Sessions:
@@ -47,6 +49,8 @@ class Sessions:
 
     def are_of(self, session: str, person: str | None) -> bool:
         """Whether this person may speak in the session; None is somebody who has no name."""
+        if len(session) > LONGEST:
+            return False
         owner = self._owners.setdefault(session, person)
         self._owners.move_to_end(session)
         while len(self._owners) > self._most:

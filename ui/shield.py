@@ -137,7 +137,7 @@ class Shield:
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         """Status and words for what is not passed on; None for what is."""
-        path = "/" + scope["path"].lstrip("/")
+        path = _route(scope)
         if path.startswith(CLOSED):
             return 404, "not found"
         if not self.settings.sign_in and is_loopback(self.settings.host) and not is_loopback(_host(scope)):
@@ -186,6 +186,12 @@ class Shield:
         await send({"type": "http.response.body", "body": json.dumps({"detail": words}).encode()})
 
 
+def _route(scope: Scope) -> str:
+    """The path as Gradio's routes see it, without the prefix below which a proxy serves the page (GRADIO_ROOT_PATH)."""
+    path, root = "/" + scope["path"].lstrip("/"), scope.get("root_path", "")
+    return "/" + path.removeprefix(root).lstrip("/") if path.startswith(f"{root}/") else path
+
+
 def is_loopback(host: str) -> bool:
     """Whether this name or address reaches no other machine."""
     try:
@@ -196,7 +202,16 @@ def is_loopback(host: str) -> bool:
 
 def _host(scope: Scope, header: bytes = b"host") -> str:
     """The name or address in a header, without scheme and port; empty where there is none."""
-    text = next((value for name, value in scope["headers"] if name == header), b"").decode("latin-1")
+    return _name_in(next((value for name, value in scope["headers"] if name == header), b"").decode("latin-1"))
+
+
+def _forwarded_hosts(scope: Scope) -> list[str]:
+    """The names under which proxies were asked, each of which adds its own behind a comma."""
+    found = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-host"]
+    return [_name_in(one.strip()) for one in ",".join(found).split(",")]
+
+
+def _name_in(text: str) -> str:
     try:
         return urlsplit(text if "//" in text else f"//{text}").hostname or ""
     except ValueError:
@@ -214,7 +229,7 @@ def _is_forged(scope: Scope) -> bool:
         leads_here = scope["method"] in ("GET", "HEAD") and sent.get(b"sec-fetch-mode") == b"navigate"
         return site in ELSEWHERE and not leads_here
     # Older browsers, and pages without TLS. Behind a proxy the own name may stand in the second one.
-    own = {_host(scope), _host(scope, b"x-forwarded-host")} - {""}
+    own = {_host(scope), *_forwarded_hosts(scope)} - {""}
     return b"origin" in sent and _host(scope, b"origin") not in own
 
 

@@ -119,6 +119,13 @@ def capabilities_by_name(model: str) -> tuple[Capability, ...]:
     return ("generate", "structured", "likelihood", "attention", "steering")
 
 
+def recorded_name(model: str) -> str:
+    """The ``model`` of the backend that this name leads to, by which runs and profiles know it."""
+    writer, plus, inspector = model.partition(SEPARATOR)
+    writer, inspector = writer.strip().removeprefix(ENGINE), inspector.strip()
+    return f"{writer}{SEPARATOR}{inspector}" if plus and writer != inspector else writer
+
+
 def shown_name(model: str) -> str:
     """A short name of a model that is in no catalog: a folder's last part; addresses and ids as they are."""
     return model if "://" in model or SEPARATOR in model else model.rstrip("/").rsplit("/", 1)[-1]

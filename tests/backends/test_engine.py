@@ -156,8 +156,10 @@ def processes(group: int) -> dict[int, str]:
     return found
 
 
-def test_an_engine_whose_core_is_killed_is_an_error_of_the_run_and_leaves_nothing(vllm: VLLMBackend) -> None:
-    """As the system does when memory runs out. That the next call starts it again: test_vllm.py, with a stand-in."""
+def test_an_engine_whose_core_is_killed_is_an_error_of_the_run_and_starts_again(vllm: VLLMBackend) -> None:
+    """As the system does when memory runs out."""
+    short = GenerationRequest(prompt(), 4)
+    before = vllm.generate([short], cancel=CancelToken())[0].text
     process = vllm._engine._process
     assert process is not None
     [core] = [number for number, name in processes(process.pid).items() if "EngineCore" in name]
@@ -165,8 +167,11 @@ def test_an_engine_whose_core_is_killed_is_an_error_of_the_run_and_leaves_nothin
     with pytest.raises(ModelError, match="vLLM ended while it worked"):
         vllm.generate([GenerationRequest(prompt(*DOCUMENTS), 2000, temperature=1.0)], cancel=CancelToken())
     assert not vllm._engine.alive
+    assert vllm.generate([short], cancel=CancelToken())[0].text == before
+    again = vllm._engine._process
+    assert again is not None and again.pid != process.pid
     vllm.close()
     end = time.monotonic() + 30
-    while processes(process.pid) and time.monotonic() < end:
+    while processes(process.pid) | processes(again.pid) and time.monotonic() < end:
         time.sleep(0.1)  # gigabytes are given back
-    assert processes(process.pid) == {}
+    assert processes(process.pid) | processes(again.pid) == {}

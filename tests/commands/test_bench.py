@@ -129,6 +129,7 @@ def test_a_model_without_a_profile_leaves_an_older_output_alone(
         (["attention", "--output", "-", "--input", "missing.jsonl"], "missing.jsonl"),
         (["annotate", "--output", "-", "--model", "builtin"], "--model has no meaning for annotate"),
         (["annotate", "--output", "-", "--lengths", "600"], "--lengths has no meaning for annotate"),
+        (["people", "--output", "-", "--set", "people=99", "--quiet"], "people='99' is not between 1 and 32"),
     ],
 )
 def test_bad_arguments(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,17 +7,26 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mdqa.cancellation import CancelToken
+from mdqa.errors import StorageError
+from mdqa.methods.base import Tools
 from mdqa.records import RunStatus
+from mdqa.registry import method_class
+from mdqa.run import Outcome, begin
+from mdqa.trace import BaseEvent, RunFinished, StageStarted
 from storage.store import Store
 from tests.storage.builders import complete, header
-from tests.ui.helpers import question
+from tests.tiny import tiny_backend
+from tests.ui.helpers import WordEncoder, question
 from tests.ui.zero_gpu import TOKEN, Host, hosting
-from ui.lending import FIRST_SECONDS, SECONDS_PER_DOCUMENT, SHORTEST, borrowed_seconds
+from ui.lending import FIRST_SECONDS, SECONDS_PER_DOCUMENT, SHORTEST, LentGPU, borrowed_seconds
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,6 +98,9 @@ def test_another_model_has_another_process(told: tuple[dict[str, Any], Host]) ->
     facts, _ = told
     assert facts["exchanged"]["same"] and facts["exchanged"]["answer"] != facts["after"]["answer"]
     assert set(facts["exchanged"]["children"]) - set(facts["after"]["children"])
+    assert not set(facts["exchanged"]["children"]) & set(facts["after"]["children"]), (
+        "nobody keeps the old one's memory"
+    )
 
 
 @pytest.mark.slow
@@ -107,6 +119,55 @@ def test_a_visitor_asks_on_the_page_at_the_cost_of_their_own_quota(told: tuple[d
     assert facts["page"]["status"] == "ok" and facts["page"]["calls"] > 0, facts["page"]
     assert host.reported == 1, "the host is told at the start that something borrows"
     assert [asked.get("token") for asked in host.asked][-2:] == [None, TOKEN]
+
+
+Behaviour = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+def complete_and_then_killed(sent: Iterator[Any]) -> Iterator[Any]:
+    yield from sent
+    raise RuntimeError("taken back")
+
+
+def killed_before_the_outcome(sent: Iterator[Any]) -> Iterator[Any]:
+    for one in sent:
+        yield one
+        if isinstance(one, RunFinished):
+            raise RuntimeError("taken back")
+
+
+def silent_in_the_end(sent: Iterator[Any]) -> Iterator[Any]:
+    return (one for one in sent if not isinstance(one, Outcome | RunFinished))
+
+
+@pytest.mark.parametrize(
+    ("host", "full", "status", "error"),
+    [
+        (complete_and_then_killed, False, "ok", ""),
+        (killed_before_the_outcome, False, "failed", "LoanError"),
+        (silent_in_the_end, False, "failed", "LoanError"),
+        (iter, True, "failed", "StorageError"),
+    ],
+)
+def test_every_end_of_a_borrowed_run_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, host: Behaviour, full: bool, status: RunStatus, error: str
+) -> None:
+    """The package is one that carries out what it wraps in this process."""
+    wrap = SimpleNamespace(GPU=lambda duration: lambda borrow: lambda *given: host(borrow(*given)))
+    monkeypatch.setitem(sys.modules, "spaces", wrap)  # type: ignore[arg-type]
+    tools = Tools(tiny_backend("llama"), WordEncoder, None)
+    ends: list[RunFinished] = []
+
+    def sink(event: BaseEvent) -> None:
+        if full and isinstance(event, StageStarted):
+            raise StorageError("the disk is full")
+        if isinstance(event, RunFinished):
+            ends.append(event)
+
+    begun = begin("direct", method_class("direct").Config(), question(3), tools)
+    result = LentGPU(lambda run: 5, device="cpu")(begun, tools, sink=sink, cancel=CancelToken()).result
+    assert (result.status, result.error.type if result.error else "") == (status, error)
+    assert [end.status for end in ends] == [status]
 
 
 @pytest.mark.parametrize(

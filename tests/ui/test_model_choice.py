@@ -8,6 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mdqa.backends.loading import recorded_name
+from mdqa.calibration import builtin_profiles
 from mdqa.errors import CapabilityError, ConfigError
 from mdqa.registry import method_class
 from tests.ui.helpers import open_scripted, question
@@ -33,6 +35,14 @@ def test_two_offered_models_are_offered_together(context: Context) -> None:
     same = context.card(together("vllm:builtin", "builtin"))
     assert same is not None and "steering" in same.capabilities
     assert context.card(SERVER) is not None and "attention" not in context.card(SERVER).capabilities  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("model", ["builtin", "vllm:builtin", "vllm:builtin + builtin"])
+def test_the_same_weights_have_the_same_profiles(model: str, context: Context) -> None:
+    assert recorded_name(model) == "builtin"
+    assert context.profiles(model) == [profile for profile in builtin_profiles() if profile.model == "builtin"] != []
+    assert context.profile_for("cafe", model) is not None
+    assert not obstacles(context, ["madara"], model, {"madara": method_class("madara").Config()})
 
 
 @pytest.mark.parametrize(

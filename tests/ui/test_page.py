@@ -158,6 +158,7 @@ def test_whose_a_page_is_stays_known_as_long_as_it_is_in_use() -> None:
     for number in range(5):
         assert sessions.are_of(str(number), "lin") and sessions.are_of("a", "ada")
     assert sessions.are_of("0", "ada")  # left for longest, and forgotten
+    assert not sessions.are_of("x" * 100, "ada"), "a name that would fill the memory is not kept"
 
 
 def test_a_new_password_ends_what_the_old_one_opened(server: tuple[Page, str], context: Context, telling: int) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ import pytest
 from tests.ui.helpers import open_scripted
 from tests.ui.serving import served
 from ui.context import Context
-from ui.shield import FRAME, MAX_BODY, MAX_UPLOAD, headers
+from ui.shield import FRAME, MAX_BODY, MAX_UPLOAD, Shield, headers
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,21 @@ def test_routes_that_the_page_does_not_need_are_closed(client: httpx.Client, pat
     assert client.get(path).status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/gradio_api/cancel", "/lab/gradio_api/cancel", "/lab//gradio_api/cancel"])
+def test_a_prefix_of_a_proxy_opens_nothing(context: Context, path: str) -> None:
+    seen: list[int] = []
+
+    async def nothing(*_: object) -> dict[str, object]:
+        raise AssertionError("the request was passed on")
+
+    async def send(message: Mapping[str, object]) -> None:
+        seen.extend([message["status"]] if "status" in message else [])  # type: ignore[list-item]
+
+    scope = {"type": "http", "method": "POST", "path": path, "root_path": "/lab", "headers": []}
+    asyncio.run(Shield(nothing, context.settings)(scope, nothing, send))  # type: ignore[arg-type]
+    assert seen == [404]
+
+
 def test_no_file_of_the_server_is_served(client: httpx.Client, context: Context) -> None:
     database = context.settings.database
     (database.parent / "beside.txt").write_text("secret", encoding="utf-8")
@@ -83,6 +99,7 @@ def test_no_file_of_the_server_is_served(client: httpx.Client, context: Context)
         ({"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors", "origin": "http://127.0.0.1"}, False),
         ({"origin": "http://127.0.0.1:1"}, True),
         ({"origin": "http://lab.example", "x-forwarded-host": "lab.example"}, True),
+        ({"origin": "http://lab.example:8080", "x-forwarded-host": "lab.example:8080, proxy.local"}, True),
         ({"origin": "https://example.org"}, False),
         ({"origin": "null"}, False),
         ({"origin": "http://[::"}, False),
