@@ -25,6 +25,10 @@ Role = Literal["analyst", "annotator", "admin"]
 """Admins may everything; analysts see runs and start them; annotators judge what is put before them."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
+NO_ADMIN = (
+    "nobody who may sign in is an admin, so nobody can do what an admin does; give somebody the role with: "
+    "python -m mdqa users role NAME --role admin"
+)
 MAX_NAME = 100
 MIN_PASSWORD = 8
 MAX_PASSWORD = 1_000
@@ -153,6 +157,11 @@ def write_users(path: Path, users: Iterable[User]) -> None:
             new.unlink(missing_ok=True)
     except OSError as problem:
         raise OutputError(str(path), problem) from None
+
+
+def without_admin(owner: str, users: Mapping[str, User]) -> bool:
+    """Whether nobody who may sign in is an admin. ``owner``: MDQA_USER, who always is one; empty for nobody."""
+    return not owner and all(user.role != "admin" for user in users.values())
 
 
 def too_open(path: Path) -> bool:

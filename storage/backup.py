@@ -18,6 +18,8 @@ from storage.migrations import STEPS, check_file, migrations
 COUNTED = ("runs", "profiles", "annotations", "queue_items", "labels")
 """Tables whose rows are named in what the commands print."""
 EMPTY = "it is empty"
+IN_USE = b"\2\2"
+"""Bytes 18 and 19 of a file with a write-ahead log, which programs write beside it; a backup has none (1 and 1)."""
 WAIT = 2.0
 """Seconds until another program is said to have the database open."""
 
@@ -99,11 +101,14 @@ def _examined(path: Path, size: int, connection: sqlite3.Connection) -> Conditio
 def backup(database: Path, output: Path) -> Condition:
     """Copy the database into one file, also while others read and write it; a file appears whole or not at all.
 
-    StorageError: the database cannot be read or is damaged, or the file cannot be written.
+    An older backup gives way to the new one; another file, or a database that is in use, stays as it is.
+
+    StorageError: the database cannot be read or is damaged, or the file cannot be written or is none to replace.
     """
     database, output = database.expanduser().absolute(), output.expanduser().absolute()
     _require(condition(database), "it cannot be backed up")
     with replacing(database, output) as part:
+        _require_replaceable(output)
         _copy(database, part)
         _require(condition(part), "the copy cannot be used")
     return condition(output)
@@ -140,6 +145,21 @@ def restore(database: Path, source: Path) -> tuple[Condition, Path | None]:
 def _require(found: Condition, words: str) -> None:
     if found.problem:
         raise StorageError(f"{found.path}: {words}: {found.problem}")
+
+
+def _require_replaceable(output: Path) -> None:
+    """StorageError where a file is there that is neither empty nor a backup of this program."""
+    if not output.is_file() or not output.stat().st_size:
+        return  # what else is in the way is told by what writes
+    try:
+        with output.open("rb") as stream:
+            head = stream.read(20)
+    except OSError as error:
+        raise StorageError(f"{output} cannot be read ({error}); name another file for the backup") from error
+    if head.startswith(b"SQLite format 3\0") and head[18:20] == IN_USE:
+        raise StorageError(f"{output} is a database that a program works with, no backup; name another file")
+    if problem := condition(output).problem:
+        raise StorageError(f"{output} is there already and is no backup ({problem}); name another file")
 
 
 def _connect(path: Path, *, mode: str) -> sqlite3.Connection:

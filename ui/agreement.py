@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ from mdqa.agreement.learning import marked_questions
 from mdqa.agreement.people import Person, Stretch, over_time, people
 from mdqa.agreement.ratings import Consensus, consensus, contested
 from mdqa.agreement.table import COLUMNS, Table, agreement_rows, agreement_table
+from mdqa.benchmarks.base import in_split
 from mdqa.candidates import Candidate, candidates_of
 from mdqa.errors import InputError
 from mdqa.records import RunResult
@@ -25,10 +27,12 @@ from storage.label_files import write_lines, write_table
 from storage.labels import Rating, Refused
 from storage.queues import UnknownQueue
 from storage.runs import UnknownRun
+from ui.annotating import sayable
 from ui.context import Context
 from ui.inputs import LoadedFile
 from ui.planning import Wish
 from ui.planning import start as start_calibration
+from ui.views.markup import plural
 
 STEP = 25
 """Runs read between two words on the progress."""
@@ -99,7 +103,10 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Item:
-    """An item to decide on: its run, the candidates, everybody's rating and the decision, if there is one."""
+    """An item to decide on: its run, the candidates, everybody's rating and the decision, if there is one.
+
+    ``labels``: what can be decided; of a single answer only whether it is right.
+    """
 
     item: int
     run: RunResult
@@ -151,9 +158,12 @@ def standing(context: Context, queue: str, *, only_contested: bool = False) -> S
 
 def numbers(found: Standing) -> Numbers:
     """Everything that is computed of the labels."""
+    # Of a run that was deleted nobody can tell any more how many answers it had.
+    ordered = {run_id for run_id, run in found.runs.items() if len(candidates_of(run)) > 1}
+    unordered = {rating.run for rating in found.ratings} - ordered
     return Numbers(
         agreement_table(found.ratings, found.decisions, found.runs),
-        tuple(people(found.ratings, found.decisions)),
+        tuple(people(found.ratings, found.decisions, unordered=unordered)),
         tuple(over_time(found.ratings)),
         tuple(over_time(found.ratings, by="day")),
     )
@@ -168,8 +178,9 @@ def item(context: Context, queue: str, number: int) -> Item:
         raise InputError("nobody has labelled this item (any more); look at the list again", place="Item")
     run = context.store.runs.get((decision or mine[0]).run)
     together = consensus(mine, {number: decision} if decision else {})[number]
-    offered = context.store.queue_settings.of(queue).labels
-    return Item(number, run, candidates_of(run), mine, together, decision, offered)
+    candidates = candidates_of(run)
+    offered = sayable(context.store.queue_settings.of(queue).labels, len(candidates))
+    return Item(number, run, candidates, mine, together, decision, offered)
 
 
 def decide(context: Context, queue: str, number: int, label: str, who: str, note: str, token: str) -> Rating:
@@ -200,6 +211,15 @@ def calibrate_heads(context: Context, found: Standing, model: str) -> str:
     marked = marked_questions(found.runs, found.together.values()).questions
     if not marked:
         raise InputError("nobody has marked evidence in this queue yet, and heads are found by it", place="Evidence")
+    if next(in_split(marked, "calibration"), None) is None:
+        raise InputError(
+            f"this queue has {plural(len(marked), 'question')} with marked evidence, and none falls into the "
+            "calibration half, on which heads are found. Mark evidence in more items in Annotate; or save “Questions "
+            "with people's evidence” below, load that file in Profiles and take all of it; or run: "
+            f"python -m mdqa calibrate --method cafe --queue {shlex.quote(found.queue)} --split all --name NAME "
+            f"--model {shlex.quote(model)}",
+            place="Evidence",
+        )
     name = f"people {datetime.now():%Y-%m-%d %H:%M:%S}"
     file = LoadedFile(f"evidence marked in “{found.queue}”", marked, (), ())
     wish = Wish(

@@ -199,6 +199,12 @@ def undo(context: Context, who: str, queue: str, save_token: str) -> bool:
         raise InputError(str(problem)) from None
 
 
+def sayable(labels: Sequence[str], answers: int) -> tuple[str, ...]:
+    """Those of the labels that mean something of so many answers; of a single answer only whether it is right."""
+    needs = {"first": 1, "second": 2, "both": 2}
+    return tuple(label for label in labels if answers >= needs.get(label, 0))
+
+
 def alive(context: Context, who: str, token: str) -> None:
     """A sign of life of somebody who works on an item: it is held for them."""
     context.store.assignments.renew(token, who)
@@ -241,9 +247,8 @@ def _answers(run: RunResult, form: Assigned) -> tuple[str, ...]:
 
 
 def _marks(labels: Sequence[str], answers: int, swapped: bool) -> tuple[str, ...]:
-    """What may be said, in the order of the buttons; of a single answer only whether it is right."""
-    needs = {"first": 1, "second": 2, "both": 2}
-    marks = {mark_of_label(label, swapped and answers == 2) for label in labels if answers >= needs.get(label, 0)}
+    """What may be said, in the order of the buttons."""
+    marks = {mark_of_label(label, swapped and answers == 2) for label in sayable(labels, answers)}
     return tuple(mark for mark in MARKS if mark in marks)
 
 

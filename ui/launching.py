@@ -20,11 +20,12 @@ from starlette.middleware.gzip import GZipMiddleware  # leaves event streams alo
 
 from mdqa.errors import ConfigError
 from mdqa.settings import Settings
-from mdqa.users import clean_name, read_users, too_open
+from mdqa.users import NO_ADMIN, clean_name, read_users, too_open, without_admin
 from ui.logs import log
 from ui.page import SESSIONS
 from ui.shield import MAX_UPLOAD, Shield, is_loopback
 from ui.signing_in import SignIn
+from ui.views.signing_in import sign_in_message
 
 NETWORKED = ("nfs", "cifs", "smb", "fuse", "9p", "ceph", "gluster", "lustre", "afs")
 """File systems without the locks and the shared memory that SQLite's write-ahead log needs."""
@@ -137,8 +138,11 @@ def check_people(settings: Settings) -> None:
     if settings.user:
         clean_name(settings.user)
     if settings.users is not None:
-        if not read_users(settings.users) and not settings.user:
+        people = read_users(settings.users)
+        if not people and not settings.user:
             raise ConfigError(f"the users file {settings.users} is empty; add somebody with: python -m mdqa users add")
+        if without_admin(settings.user, people):
+            log.warning(NO_ADMIN)
         if too_open(settings.users):
             log.warning("others on this machine can read %s; take that away with: chmod 600", settings.users)
     if settings.sign_in == "huggingface":
@@ -177,7 +181,7 @@ def launch_options(settings: Settings) -> dict[str, Any]:
         "server_name": settings.host,
         "server_port": settings.port,
         "auth": SignIn(settings).check if settings.sign_in == "password" else None,
-        "auth_message": "Sign in with the name and the password that you were given.",
+        "auth_message": sign_in_message(),
         "app_kwargs": {
             "middleware": [Middleware(GZipMiddleware, minimum_size=2000), Middleware(Shield, settings=settings)]
         },

@@ -54,7 +54,7 @@ def build_ui(context: Context) -> Page:
             built = {}
             for name, title, module in TABS:
                 # Where people sign in, tabs wait until it is known whose they are: none is seen and taken away again.
-                with gr.Tab(title, id=name, visible=not sign_in) as built[name]:
+                with gr.Tab(title, id=name, elem_id=f"mdqa-tab-{name}", visible=not sign_in) as built[name]:
                     import_module(module).build(context, page, built[name])
 
         def open_page(request: gr.Request) -> list[Any]:

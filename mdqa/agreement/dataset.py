@@ -37,7 +37,7 @@ FIELDS = {
     "candidates": "the answers to decide between, in canonical order: `key`, `title`, `answer`",
     "judge": "whom the run's own answer sides with: `first`, `second`, `neither`, or empty",
     "labels": "what each annotator said: `annotator`, `label`, `evidence` (ids of documents), `note`, `seconds`, "
-    "`first_shown` (which candidate came first)",
+    "`first_shown` (which candidate came first; empty where there is one)",
     "label": "the adjudicated label, else the majority's, else empty",
     "source": "`adjudicated`, `majority` or `tie`",
     "evidence": "documents that more than half of those who marked any marked",
@@ -59,6 +59,7 @@ def items(
         run = runs.get(one.run)
         if run is None:
             continue
+        candidates = candidates_of(run)
         own = sorted((r for r in mine if r.item == number), key=lambda rating: known.index(rating.annotator))
         yield {
             "item": number,
@@ -69,23 +70,23 @@ def items(
             "documents": [{"id": d.id, "title": d.title, "text": d.text} for d in run.question.documents],
             "method": run.method,
             "model": run.model,
-            "candidates": [{"key": c.key, "title": c.title, "answer": c.answer} for c in candidates_of(run)],
+            "candidates": [{"key": c.key, "title": c.title, "answer": c.answer} for c in candidates],
             "judge": judge_label(run),
-            "labels": [_label(rating, called[rating.annotator]) for rating in own],
+            "labels": [_label(rating, called[rating.annotator], len(candidates)) for rating in own],
             "label": one.label,
             "source": one.source,
             "evidence": list(one.evidence),
         }
 
 
-def _label(rating: Rated, name: str) -> dict[str, Any]:
+def _label(rating: Rated, name: str, candidates: int) -> dict[str, Any]:
     return {
         "annotator": name,
         "label": rating.label,
         "evidence": list(rating.evidence),
         "note": rating.note,
         "seconds": rating.seconds,
-        "first_shown": "second" if rating.swapped else "first",
+        "first_shown": "" if candidates < 2 else "second" if rating.swapped else "first",
     }
 
 

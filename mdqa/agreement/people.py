@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -23,7 +23,8 @@ class Person:
     ``with_others``: share of the items on which the majority of the others said the same, over items where at least one
     other annotator said something and the others have a majority. ``with_adjudicated``: over adjudicated items.
     ``first_shown``: share of the choices for one candidate that went to the one shown first; 0.5 is no bias, as the
-    order is drawn (of labels made elsewhere it is unknown). ``seconds``: the median time at work on an item.
+    order is drawn (of labels made elsewhere it is unknown, and one answer alone has none). ``seconds``: the median time
+    at work on an item.
     """
 
     name: str
@@ -46,14 +47,16 @@ class Stretch:
     n: int
 
 
-def people(ratings: Iterable[Rated], adjudicated: Mapping[int, Rated]) -> list[Person]:
-    """All annotators by name."""
+def people(
+    ratings: Iterable[Rated], adjudicated: Mapping[int, Rated], *, unordered: Container[str] = ()
+) -> list[Person]:
+    """All annotators by name. ``unordered``: the runs with one answer, which is shown first and last."""
     mine = latest(ratings)
     same = _with_others(mine)
     found = []
     for name in _names(mine):
         own = [rating for rating in mine if rating.annotator == name]
-        chosen = [rating for rating in own if rating.label in CHOICES and not rating.token.startswith(IMPORTED)]
+        chosen = [rating for rating in own if rating.label in CHOICES and _has_order(rating, unordered)]
         decided = [rating for rating in own if rating.item in adjudicated]
         found.append(
             Person(
@@ -88,6 +91,11 @@ def over_time(ratings: Iterable[Rated], *, by: str = "tens") -> list[Stretch]:
             compared = [same[rating.item, name] for rating in part if (rating.item, name) in same]
             found.append(Stretch(name, key, start, _share(compared), len(part)))
     return found
+
+
+def _has_order(rating: Rated, unordered: Container[str]) -> bool:
+    """Whether one of two candidates was shown first, and it is known which."""
+    return rating.run not in unordered and not rating.token.startswith(IMPORTED)
 
 
 def _names(ratings: Sequence[Rated]) -> list[str]:

@@ -7,6 +7,7 @@ last line is removed. Questions that failed are kept too, unless --retry-failed 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -28,9 +29,9 @@ from mdqa.commands.options import (
 )
 from mdqa.commands.results import Line, Settled, open_results
 from mdqa.commands.working import work_through
-from mdqa.errors import Cancelled, ConfigError, InputError
+from mdqa.errors import Cancelled, ConfigError, InputError, MdqaError
 from mdqa.methods.base import MethodConfig, Tools
-from mdqa.records import Overflow, Question
+from mdqa.records import Overflow, Profile, Question
 from mdqa.registry import METHODS, method_class
 from mdqa.run import begin, run_one
 from mdqa.settings import Settings
@@ -67,26 +68,64 @@ def run(args: argparse.Namespace) -> int:
     questions = questions_from(args)
     if args.output != "-":
         check_output(Path(args.output), args.input)  # at once, not after the model was loaded
+    if args.profile and not cls.uses_profile:
+        raise InputError(f"the method {args.method} uses no profile", place="--profile")
+    status = _nothing_left(args, settings, config, questions)
+    if status is not None:
+        return status
     backend = open_backend(args, settings)
     try:
-        stored = stored_profiles(args.db or settings.database) if cls.uses_profile else ()
-        profile = choose_profile(args.method, backend.model, args.profile, stored) if cls.uses_profile else None
-        if args.profile and not cls.uses_profile:
-            raise InputError(f"the method {args.method} uses no profile", place="--profile")
+        profile = _profile(args, settings, backend.model)
         tools = make_tools(backend, profile)
         cls(config, tools)  # says at once, and not once per question, if something is missing
-        settled = Settled(
-            method=args.method,
-            model=backend.model,
-            seed=args.seed,
-            profile=profile.name if profile else "",
-            config=config.model_dump(mode="json"),
-        )
+        settled = _settled(args, config, backend.model, profile)
         with open_results(args.output, settled, retry_failed=args.retry_failed) as results:
             work = partial(_answer, args, config, tools)
             return work_through(questions, results, work, output=args.output, quiet=args.quiet)
     finally:
         backend.close()
+
+
+def _profile(args: argparse.Namespace, settings: Settings, model: str) -> Profile | None:
+    """What the method takes from a calibration of this model."""
+    if not method_class(args.method).uses_profile:
+        return None
+    return choose_profile(args.method, model, args.profile, stored_profiles(args.db or settings.database))
+
+
+def _settled(args: argparse.Namespace, config: MethodConfig, model: str, profile: Profile | None) -> Settled:
+    """What the lines of the output must have in common."""
+    return Settled(
+        method=args.method,
+        model=model,
+        seed=args.seed,
+        profile=profile.name if profile else "",
+        config=config.model_dump(mode="json"),
+    )
+
+
+def _nothing_left(
+    args: argparse.Namespace, settings: Settings, config: MethodConfig, questions: Sequence[Question]
+) -> int | None:
+    """The exit status where every question has its line already, which needs no model; None where there is work."""
+    from mdqa.backends.loading import default_model, recorded_name  # noqa: PLC0415 (imports torch)
+
+    if args.retry_failed or args.output == "-" or not Path(args.output).is_file():
+        return None
+    model = recorded_name(args.model or settings.model or default_model())
+    try:
+        settled = _settled(args, config, model, _profile(args, settings, model))
+        with open_results(args.output, settled, retry_failed=False) as results:
+            if results.missing(questions):
+                return None
+            return work_through(questions, results, _no_work, output=args.output, quiet=args.quiet)
+    except MdqaError:  # told when the model is there, whose own name counts
+        return None
+
+
+def _no_work(item: Question, _: CancelToken) -> Line:
+    """Stands where no question is left; one that came all the same would be left for the next call."""
+    raise Cancelled
 
 
 def _answer(args: argparse.Namespace, config: MethodConfig, tools: Tools, item: Question, cancel: CancelToken) -> Line:

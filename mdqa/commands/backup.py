@@ -14,7 +14,9 @@ from mdqa.settings import Settings
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the file to write")
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="the file to write; an older backup gives way"
+    )
     add_database_argument(parser)
 
 

@@ -28,7 +28,7 @@ from mdqa.commands.database import storage_module
 from mdqa.commands.options import add_database_argument
 from mdqa.errors import ConfigError, MdqaError, ModelError
 from mdqa.settings import OF_THE_HOST, Settings
-from mdqa.users import read_users, too_open
+from mdqa.users import NO_ADMIN, read_users, too_open, without_admin
 
 State = Literal["ok", "note", "bad"]
 
@@ -293,11 +293,13 @@ def _sign_in(settings: Settings) -> Iterator[Finding]:
         yield Finding("sign-in", "ok" if admins else "note", words)
         return
     try:
-        people = len(read_users(settings.users)) if settings.users else 0
+        people = read_users(settings.users) if settings.users else {}
     except MdqaError as problem:
         yield Finding("sign-in", "bad", str(problem))
         return
-    count = people + bool(settings.user)
+    count = len(people) + bool(settings.user)
     yield Finding("sign-in", "ok" if count else "bad", f"with name and password; {count} may sign in")
+    if count and without_admin(settings.user, people):
+        yield Finding("sign-in", "note", NO_ADMIN)
     if settings.users is not None and too_open(settings.users):
         yield Finding("sign-in", "note", f"others on this machine can read {settings.users}; run: chmod 600")

@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
                 store.runs.begin(result)
             store.runs.finish(result, correct=run_is_right(result), facets=facets_of(result))
             new += 1
-    kept = f", {there} were there already" if there else ""
-    print(f"{new} runs are in {database} now{kept}", file=sys.stderr)
+        stored = store.runs.count()
+    kept = f", {there} of the file were there already" if there else ""
+    print(f"runs added: {new}{kept}; {database} holds {stored} now", file=sys.stderr)
     return 0

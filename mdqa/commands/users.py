@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         del users[name]
     write_users(path, users.values())
-    print(f"{path}: {len(users)} people", file=sys.stderr)
+    print(f"{path}: {len(users)} {'person' if len(users) == 1 else 'people'}", file=sys.stderr)
     return 0
 
 

@@ -127,7 +127,7 @@ def growth(memory: Sequence[Memory]) -> Iterator[Figure]:
         return
     first, *later = memory
     yield _resident("people.memory_warm", first)
-    for name, one in zip(("middle", "end"), later, strict=True):
+    for name, one in zip(("middle", "end") if len(later) == 2 else ("middle", "late", "end"), later, strict=True):
         figure = _resident(f"people.memory_{name}", one)
         yield replace(
             figure,
@@ -136,11 +136,9 @@ def growth(memory: Sequence[Memory]) -> Iterator[Figure]:
             against=f"after {first.runs} runs",
             goal=Goal(GROWTH),
         )
-    middle, end = later
-    slope = (end.resident - middle.resident) / (end.runs - middle.runs)
-    yield Figure(
-        "people.growth", slope / 1e3, "kB a run", n=end.runs - middle.runs, note=f"after the first {middle.runs}"
-    )
+    *_, late, end = later
+    slope = (end.resident - late.resident) / (end.runs - late.runs)
+    yield Figure("people.growth", slope / 1e3, "kB a run", n=end.runs - late.runs, note=f"after the first {late.runs}")
 
 
 def _resident(name: str, one: Memory) -> Figure:

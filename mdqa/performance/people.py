@@ -74,6 +74,11 @@ class Crowd:
         return {CHOSEN: [self.method]} if self.method else {}
 
 
+PARTS = (1 / 5, 2 / 3)
+"""Parts of the runs after which the memory is looked at. What is kept of the last runs, and within limits for every
+thread and page, is full after some hundreds of runs only; from then on nothing may grow."""
+
+
 def bench(plan: Plan) -> Iterator[Figure]:
     """Figures of one crowd; ``plan.options``: see :class:`Crowd`. At once: ConfigError for one that cannot be used."""
     return _measure(plan, Crowd.parse(plan.options))
@@ -111,7 +116,7 @@ def visit(plan: Plan, crowd: Crowd, url: str, database: Path, memory: Callable[[
 def _work(
     plan: Plan, crowd: Crowd, url: str, memory: Callable[[], int | None], pool: ThreadPoolExecutor
 ) -> tuple[list[Asked], list[Memory]]:
-    """Wave after wave, with the memory after the first one, after a fifth of the runs and at the end."""
+    """Wave after wave, with the memory after the first one, after the :data:`PARTS` of the runs and at the end."""
     layout = Layout.of(url)
     tabs = [Tab(url, layout) for _ in range(crowd.people)]
     waves, draw = crowd.waves(), random.Random(plan.seed)
@@ -123,8 +128,8 @@ def _work(
         at_work = {who: bool(place % 2) for place, who in enumerate(few)}
         began = [pool.submit(_ask, tabs[who], crowd.given, at_work.get(who)) for who in range(size)]
         asked += _results(plan, began)
-        middle = len(found) == 1 and len(asked) >= crowd.runs / 5
-        if number == 0 or middle or number == len(waves) - 1:
+        due = 1 <= len(found) <= len(PARTS) and len(asked) >= crowd.runs * PARTS[len(found) - 1]
+        if number == 0 or due or number == len(waves) - 1:
             time.sleep(REST)
             if (resident := memory()) is not None:
                 found.append(Memory(len(asked), resident))

@@ -167,6 +167,8 @@ def test_every_annotator() -> None:
     # first shown: item 1 first, plain: yes; 2 first, swapped: no; 3 second, plain: no; 4 second, swapped: yes
     assert ann.first_shown is not None and (ann.first_shown.mean, ann.first_shown.n) == (0.5, 4)
     assert people([replace(r, token="import-1") for r in ratings], {})[0].first_shown is None
+    with_order = people(ratings, {}, unordered={"r1", "r2", "r3"})[0].first_shown  # r4 alone has two answers
+    assert with_order is not None and (with_order.mean, with_order.n) == (1.0, 1)
 
 
 def test_over_time() -> None:

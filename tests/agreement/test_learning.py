@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,6 +155,8 @@ def test_the_data_set_hides_names_and_says_what_order() -> None:
     assert "zoe" not in found[ITEMS] and '"annotator": "annotator_2"' in found[ITEMS]
     assert found[ITEMS].index("annotator_1") < found[ITEMS].index("annotator_2")
     assert '"first_shown": "second"' in found[ITEMS]
+    agreed = {"q1": duquad(question("q1"), answer="Danube")}
+    assert set(re.findall('"first_shown": "(.*?)"', files(agreed, ratings, {}, queue="")[ITEMS])) == {""}
     assert 'pretty_name: "Labels of A \\"queue\\""' in found["README.md"]
     assert "zoe" in files(runs, ratings, {}, queue="q", names=True)[ITEMS]
 

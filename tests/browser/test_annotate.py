@@ -50,6 +50,7 @@ def test_a_queue_is_worked_through_by_keys(annotator: Page, scripted_server: Ser
     expect(page.locator("dialog[data-keys]")).to_be_hidden()
     page.keyboard.press("?")
     expect(page.locator("dialog[data-keys]")).to_be_visible()
+    expect(page.locator('[data-key-of="B"]')).to_contain_text("B is right")
     page.keyboard.press("b")  # no label while the list is open
     page.keyboard.press("Escape")
     expect(page.locator("dialog[data-keys]")).to_be_hidden()
@@ -87,6 +88,7 @@ def test_a_queue_is_worked_through_by_keys(annotator: Page, scripted_server: Ser
     expect(page.locator("[data-note-text]")).to_have_value("half a thought", timeout=60_000)
     page.keyboard.press("c")
     expect(sheet).to_contain_text("Nothing is left for you")
+    expect(page.locator("#mdqa-queue-states")).to_contain_text("3 of 6 (2 per item)")  # without Refresh
 
     with Store.open(scripted_server.database) as store:
         log = store.labels.log(QUEUE)

@@ -57,6 +57,7 @@ def test_from_all_runs_to_a_queue(page: Page, scripted_server: Server) -> None:
 
         runs.locator("[name=sort]").select_option("oldest")
         expect(rows.first).to_have_attribute("data-run", "lost")
+        expect(runs.get_by_role("button", name="Run again")).to_be_disabled()
         for name in ("lost", "overruled"):
             runs.locator(f'[data-pick="{name}"]').check()
         search = runs.get_by_label("Search in question and answer")
@@ -73,7 +74,7 @@ def test_from_all_runs_to_a_queue(page: Page, scripted_server: Server) -> None:
         search.press("Enter")
         expect(rows).to_have_count(3)
         expect(runs.locator('[data-pick="lost"]')).to_be_checked()
-        expect(runs.get_by_role("link", name="Compare 2")).to_have_attribute("href", "?run=lost,overruled")
+        expect(runs.get_by_role("link", name="Compare 2")).to_have_attribute("href", "?run=lost,overruled&tab=compare")
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
         runs.locator('tr[data-run="lost"] a').click()

@@ -32,6 +32,12 @@ def test_a_first_visit_by_keyboard(first_visit: Page, scripted_server: Server) -
     expect(page.locator("#mdqa-example.mdqa-tour-target")).to_be_visible()
     assert page.evaluate("document.activeElement === document.body")  # it takes no focus
     place = run.bounding_box()
+    steps.open_tab(page, "Failures")
+    expect(page).to_have_url(f"{scripted_server.url}/?tab=failures")
+    expect(tour).to_be_hidden()  # it speaks of Ask
+    steps.open_tab(page, "Ask")
+    expect(tour).to_be_visible()
+    page.locator("body").click(position={"x": 2, "y": 2})  # the keyboard begins at the top again
     tab_to(page, "[data-tour=next]")
     page.keyboard.press("Enter")
     expect(tour).to_contain_text("Run it")

@@ -85,6 +85,20 @@ def test_limit_and_standard_output(tmp_path: Path) -> None:
     assert not (tmp_path / "-").exists()
 
 
+def test_a_finished_file_needs_no_model(tmp_path: Path) -> None:
+    assert answer(tmp_path).returncode == 0
+    out = tmp_path / "out.jsonl"
+    gone = str(tmp_path / "gone")
+    out.write_text(
+        out.read_text(encoding="utf-8").replace('"model": "scripted"', f'"model": "{gone}"'), encoding="utf-8"
+    )
+    done = answer(tmp_path, "--model", gone)
+    assert done.returncode == 0 and f"{COUNT} of {COUNT} questions are done already" in done.stderr
+    out.write_text("".join(out.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
+    more = answer(tmp_path, "--model", gone)
+    assert more.returncode != 0 and "gone" in more.stderr, "there is work, and no such model"
+
+
 def test_goes_on_after_a_torn_line_and_repeats_nothing(tmp_path: Path) -> None:
     assert answer(tmp_path).returncode == 0
     out = tmp_path / "out.jsonl"

@@ -177,4 +177,7 @@ def test_who_may_sign_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert report(capsys, 1)["sign-in"][0][0] == "bad"
     write_users(tmp_path / "users.json", [User("ann", "annotator", hashed("correct horse"))])
     (tmp_path / "users.json").chmod(0o644)
-    assert [state for state, _ in report(capsys, 0)["sign-in"]] == ["ok", "note"]
+    said = report(capsys, 0)["sign-in"]
+    assert [state for state, _ in said] == ["ok", "note", "note"] and "is an admin" in said[1][1]
+    write_users(tmp_path / "users.json", [User("ada", "admin", hashed("correct horse"))])
+    assert [state for state, _ in report(capsys, 0)["sign-in"]] == ["ok"]

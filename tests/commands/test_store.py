@@ -39,7 +39,7 @@ def store(results: Path) -> int:
 
 def test_every_run_is_stored_as_it_is_and_once(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert store(results) == 0
-    assert "12 runs are in" in capsys.readouterr().err
+    assert "runs added: 12; " in capsys.readouterr().err
     items = questions_in(results.parents[1] / "in.jsonl", "auto", "all", None)
     questions = Placeable(named(item, "in") for item in items)  # the file's name is their benchmark
     runs = [run for _, run in results_in(lines_of(results), questions, input_digest, file="f")]
@@ -50,8 +50,8 @@ def test_every_run_is_stored_as_it_is_and_once(results: Path, capsys: pytest.Cap
         wrong = database.runs.facets(RunFilter(correct="wrong"))
         assert sum(wrong.values["diagnosis"].values()) == wrong.total
     assert store(results) == 0
-    assert "0 runs are in" in (said := capsys.readouterr().err)
-    assert "12 were there already" in said
+    assert "runs added: 0, 12 of the file were there already; " in (said := capsys.readouterr().err)
+    assert said.endswith(" holds 12 now\n")
 
 
 def test_what_a_killed_call_began_is_finished(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +60,7 @@ def test_what_a_killed_call_began_is_finished(results: Path, capsys: pytest.Capt
     with Store.open(results.parents[1] / "mdqa.db") as database:
         database.runs.begin(first)
     assert store(results) == 0
-    assert "12 runs are in" in capsys.readouterr().err
+    assert "runs added: 12; " in capsys.readouterr().err
     with Store.open(results.parents[1] / "mdqa.db") as database:
         assert database.runs.get(first.id) == first
 

@@ -27,6 +27,7 @@ def test_people_come_change_and_go(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert users(monkeypatch, "add", "ann", "--role", "annotator", password="correct horse") == 0
+    assert capsys.readouterr().err.endswith(": 1 person\n")
     assert users(monkeypatch, "add", " Zoe\u0308 ", "--role", "admin", password="another one") == 0
     assert users(monkeypatch, "password", "ann", password="battery staple") == 0
     assert users(monkeypatch, "role", "ann", "--role", "analyst") == 0

@@ -104,6 +104,9 @@ def test_growth() -> None:
     assert (found["memory_middle"].ratio, found["memory_end"].ratio) == (1.04, 1.06)
     assert [found[name].to_row()["met"] for name in ("memory_middle", "memory_end")] == [True, False]
     assert found["growth"].value == pytest.approx(2_000 / 790)
+    more = [Memory(30, 100_000_000), Memory(210, 104_000_000), Memory(700, 105_000_000), Memory(1000, 105_300_000)]
+    found = by_name(list(growth(more)))
+    assert found["memory_late"].ratio == 1.05 and found["growth"].value == 1, "over the last part alone"
     [none] = growth([])
     assert none.value is None and none.note.startswith("skipped")
 

@@ -186,6 +186,26 @@ def test_an_older_schema_is_restored_and_brought_up_to_date_when_opened(tmp_path
     assert condition(tmp_path / "mdqa.db").current
 
 
+def test_only_a_backup_gives_way_to_a_backup(tmp_path: Path) -> None:
+    path, letter, other = filled(tmp_path / "mdqa.db", "one"), tmp_path / "letter.txt", tmp_path / "other.db"
+    backup(path, tmp_path / "copy.db")
+    with Store.open(path) as store:
+        store.runs.begin(header("two"))
+    assert backup(path, tmp_path / "copy.db").counts["runs"] == 2
+    letter.write_text("Dear Ann")
+    with sqlite3.connect(other) as connection:
+        connection.execute("create table letters (text)")
+    connection.close()
+    with Store.open(tmp_path / "used.db"):
+        for there in (letter, other, tmp_path / "used.db"):
+            before = there.read_bytes()
+            with pytest.raises(StorageError, match="name another file"):
+                backup(path, there)
+            assert there.read_bytes() == before
+    (tmp_path / "empty").touch()
+    assert backup(path, tmp_path / "empty").counts["runs"] == 2
+
+
 def test_the_database_is_no_place_for_its_own_copy(tmp_path: Path) -> None:
     path = filled(tmp_path / "mdqa.db", "one")
     with pytest.raises(ConfigError, match="the database itself"):

@@ -15,10 +15,11 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from mdqa.benchmarks.base import read_questions
+from mdqa.benchmarks.base import in_split, read_questions
 from mdqa.errors import InputError
 from storage.label_files import import_lines, snapshot
 from storage.store import Store
+from tests.reports.builders import duquad, question
 from tests.ui.helpers import open_scripted
 from tests.ui.labelled import ALPHA, KAPPA, QUEUE, SAME, fill
 from ui import agreement
@@ -168,6 +169,40 @@ def test_without_marks_there_is_nothing_to_calibrate(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="nobody has marked evidence"):
             agreement.save(context, QUEUE, "evidence.jsonl", tmp_path)
         assert agreement.use(found, "threshold").needs
+
+
+def test_an_item_with_one_answer_has_no_order_and_no_second(tmp_path: Path) -> None:
+    with closing(open_scripted(tmp_path)) as context:
+        made = duquad(question("q1"), local=("Danube", ("d1",)), overall=("The Danube.", ("d1",)), answer="Danube")
+        context.store.runs.begin(made.model_copy(update={"status": "running", "answer": ""}))
+        context.store.runs.finish(made)
+        context.store.queues.send(made.id, QUEUE, "analyst")
+        for person, label in (("ann", "first"), ("bob", "neither")):
+            form = context.store.assignments.next_item(QUEUE, person)
+            assert form is not None
+            context.store.labels.answer(form.token, person, label)
+        found = agreement.standing(context, QUEUE)
+        assert [one.first_shown for one in agreement.numbers(found).people] == [None, None]
+        opened = agreement.item(context, QUEUE, found.contested[0].item)
+        assert views.choices(opened) == [("Right", "first"), ("Wrong", "neither"), ("Cannot tell", "cannot_tell")]
+        assert views.item(opened).count("Answer of the run") == 1
+
+
+def test_heads_without_a_question_in_the_calibration_half_say_what_to_do(filled: Context) -> None:
+    found = agreement.standing(filled, QUEUE)
+    held_out = {run_id for run_id, run in found.runs.items() if any(in_split([run.question], "held-out"))}
+    kept = replace(found, together={n: one for n, one in found.together.items() if one.run in held_out})
+    with pytest.raises(
+        InputError, match=r"6 questions .* none falls .* --queue 'Local and Global disagree' --split all"
+    ):
+        agreement.calibrate_heads(filled, kept, "scripted")
+
+
+def test_why_heads_are_not_calibrated_stands_in_place_of_the_earlier_report(tmp_path: Path) -> None:
+    with closing(open_scripted(tmp_path)) as context:
+        fill(context.store, evidence=False)
+        said, rows = handlers(context)["calibrate"](QUEUE)
+        assert "nobody has marked evidence" in said and rows == ""
 
 
 def test_empty_states_say_what_to_do(tmp_path: Path) -> None:

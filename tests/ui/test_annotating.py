@@ -21,7 +21,7 @@ from ui.annotating import Sheet, Stale, flag, save, sheet, skip, undo
 from ui.components.annotation_form import answer
 from ui.context import Context
 from ui.page import Page
-from ui.views.annotation import sheet_view
+from ui.views.annotation import sheet_view, shell
 
 QUEUE = "Local and Global disagree"
 SECRETS = (
@@ -202,6 +202,7 @@ def test_an_item_with_one_answer(context: Context) -> None:
         assert found.item is not None
         assert (found.item.answers, found.item.marks) == (("The 1912.",), ("A", "neither", "cannot_tell"))
         save(context, f"p{number}", found.item.token, "A")
+    assert 'data-key-of="B"' in shell() and 'data-mark="B"' not in sheet_view(found)  # by which the script lists keys
     assert {entry.label for entry in context.store.labels.counting(QUEUE)} == {"first"}
 
 

@@ -211,9 +211,19 @@ def test_pictures_have_intervals_and_the_front(made: tuple[Context, dict[str, li
         assert [trace.text[0] for trace in points] == ["1", "2", "3"]
         assert points[0].x[0] == numbers["entries"][0]["cost"][cost]["mean"]
         assert points[0].error_x.array is not None and points[0].error_y.array is not None
+        assert figure.layout.yaxis.range is None
     assert on_front(numbers, "sub_em", COST) == {0, 1, 2}, "each is cheaper or better than the others"
     marked = assert_harmless(cost_table(compared, numbers, found, COST)).text
     assert marked.count("Pareto front") == 3
+
+
+def test_shares_that_are_all_the_same_do_not_stretch_the_axis(made: tuple[Context, dict[str, list[RunResult]]]) -> None:
+    _, compared, found = compare(made[0])
+    numbers = compared.report()
+    for row in numbers["entries"]:
+        row["sub_em"] = {"mean": 1.0, "low": 1.0, "high": 1.0, "n": 10}
+    figure = cost_figure(compared, numbers, found, COST)
+    assert figure is not None and tuple(figure.layout.yaxis.range) == (90, 101.5)
 
 
 def test_what_is_saved_is_unrounded_and_says_what_it_rests_on(

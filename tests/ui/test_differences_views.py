@@ -57,7 +57,7 @@ def test_documents_that_somebody_changed_come_first_and_the_rest_is_counted() ->
     after = run(apply(Q, steps), stage(("d3", "d2"), {"d1": 0.125, "d2": 0.5, "d3": 1.0}))
     html = panel(before, after)
     said = words(html)
-    assert "Documents: kept +1 −2" in said
+    assert "Documents: now kept 1 · no longer kept 2" in said
     rows = [words(row) for row in re.findall(r"<tr>(.*?)</tr>", html.split("changes")[1].split("</table>")[0])[1:]]
     assert rows == [
         "Title 3 3 → 1 moved no → yes Ranking: dropped → number 1 semantic relevance (sim): rank 3 → 1",

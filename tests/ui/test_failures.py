@@ -23,6 +23,7 @@ from tests.ui.disagreeing import disagreeing
 from tests.ui.helpers import SCRIPTED, open_scripted, question
 from tests.ui.hostile import EVIL, OURS, parsed
 from ui.actions import follow, read_config, start_runs
+from ui.comparing_runs import MOST_RUNS
 from ui.context import Context
 from ui.faceting import fill_in, refresh
 from ui.failures import MOST_AGAIN, again, export_lines, look, rename_filter, save_filter, send_all, taken
@@ -32,6 +33,7 @@ from ui.people import visitor
 from ui.tabs import failures
 from ui.views.diagnosis import diagnosis_line
 from ui.views.failures import failures_page
+from ui.views.failures_list import MOST_COMPARED
 from ui.views.failures_said import exported, sent, started
 
 FORM = {"form", "label", "input", "select", "option", "datalist", "nav"}
@@ -348,6 +350,22 @@ def test_links_and_buttons_of_the_tab(filled: Context, choose: Any) -> None:
     assert "now called “Wrong”" in said
     _, _, said, _ = choose(Event(act="delete", name="Wrong"))
     assert "deleted" in said and filled.store.saved_filters.list() == []
+
+
+def test_words_on_saved_filters_stand_above_the_list_and_all_others_beside_the_bar(choose: Any) -> None:
+    for event, above in (
+        (Event(act="save", title="Wrong"), True),
+        (Event(act="delete", name="nothing"), True),
+        (Event(act="send", picked=["lost"], queue="Mine"), False),
+        (Event(act="again", picked=[]), False),
+    ):
+        said = choose(event)[2]
+        assert "mdqa-message" in said and ("mdqa-said-above" in said) is above
+
+
+def test_nothing_can_be_done_before_a_run_is_ticked(filled: Context) -> None:
+    acts = re.findall(r'<button[^>]*data-act="(again|export|send)"[^>]*disabled=""', page_of(filled))
+    assert acts == ["again", "export", "send"] and MOST_COMPARED == MOST_RUNS
 
 
 def test_what_cannot_be_done_is_said_and_changes_nothing(filled: Context, choose: Any) -> None:

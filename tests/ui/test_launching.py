@@ -66,7 +66,12 @@ def test_nobody_is_let_in_by_mistake(tmp_path: Path, caplog: pytest.LogCaptureFi
     with pytest.raises(ConfigError, match="is empty"):
         check_people(settings)
     write_users(path, [User("ann", "annotator", hashed("correct horse"))])
-    check_people(settings)
+    with caplog.at_level(logging.WARNING):
+        check_people(settings)
+        assert "nobody who may sign in is an admin" in caplog.text
+        caplog.clear()
+        check_people(replace(settings, user="ada", password="correct horse"))
+        assert not caplog.text, "whom the settings name is one"
     assert callable(launch_options(settings)["auth"]) and launch_options(Settings())["auth"] is None
     with caplog.at_level(logging.WARNING):
         check_people(Settings())

@@ -3,6 +3,7 @@
 const ADDRESS = new URL("gradio_api/run/annotate", location.href.split(/[?#]/)[0]);
 const IDLE_AFTER = 60_000; // without input
 const MARKS = { a: "A", b: "B", o: "both", n: "neither", c: "cannot_tell" };
+const KEPT = ["save", "skip", "flag", "undo"]; // orders that change something
 const body = element.querySelector("[data-body]");
 const status = element.querySelector("[data-status]");
 const keys = element.querySelector("[data-keys]");
@@ -58,7 +59,7 @@ const once = async (order) => {
 
 // What must not be lost stays in the tab's memory until the server has answered, and outlives a reload.
 const deliver = async (order) => {
-  const kept = ["save", "skip", "flag", "undo"].includes(order.do);
+  const kept = KEPT.includes(order.do);
   if (kept) tabMemory("pending", order);
   for (let attempt = 0; element.isConnected; attempt += 1) {
     const answer = await once(order);
@@ -83,6 +84,8 @@ const act = async (order) => {
     const found = answer.done === "open" || answer.done === "queues" ? "" : answer.said ?? "";
     say(found, answer.refused ? "bad" : "");
     if (answer.stale) tabMemory("draft", null);
+    // The list of all queues, for those who have it, counts what was just done, and who works.
+    if ([...KEPT, "open"].includes(order.do) && document.querySelector("#mdqa-queue-states")) trigger("select", {});
   } finally {
     busy = false;
     element.toggleAttribute("data-busy", false);
@@ -165,8 +168,19 @@ const tools = {
     part("[data-asked]")?.focus({ preventScroll: true });
   },
   undo: () => sheet() && act({ do: "undo", queue: sheet().dataset.queue, key: newKey() }),
-  keys: () => keys.showModal(),
+  keys: () => showKeys(),
   leave: () => act({ do: "queues" }),
+};
+
+// The keys that do something with the item in front; all of them where there is none.
+const showKeys = () => {
+  const one = body.querySelectorAll(".mdqa-option").length < 2;
+  for (const row of keys.querySelectorAll("[data-key-of]")) {
+    row.hidden = Boolean(work.token) && !part(`[data-mark="${row.dataset.keyOf}"]`);
+    const words = row.querySelector("td");
+    words.textContent = work.token && one ? words.dataset.one : words.dataset.words;
+  }
+  keys.showModal();
 };
 
 const ask = (kind) => {
@@ -261,7 +275,7 @@ listen(document, "keydown", (event) => {
   const key = event.key.toLowerCase();
   const known = { s: "skip", f: "flag", u: "undo", "?": "keys" }[key];
   if (busy || !sheet()) {
-    if (key === "?") keys.showModal();
+    if (key === "?") showKeys();
     return;
   }
   if (key === "?") tools.keys();

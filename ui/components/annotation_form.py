@@ -67,7 +67,7 @@ class Desk:
 
 
 def build_annotation_form(context: Context) -> gr.HTML:
-    """Lay out and wire it; empty until it is looked at."""
+    """Lay out and wire it; empty until it is looked at. Its ``select`` says that something was kept."""
     script = (files("ui") / "components" / "annotation_form.js").read_text(encoding="utf-8")
     box = gr.HTML(shell(), apply_default_css=False, js_on_load=script, elem_id="mdqa-annotate")
 

@@ -34,8 +34,8 @@ ORDER_CHOICES = [(words, name) for name, words in ORDERS.items()]
 OTHER_CHOICES = [(label.replace("_", " ").capitalize(), label) for label in OTHERS]
 
 
-def build_queue_manager(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
-    """Lay out and wire it; it stays hidden and empty for annotators."""
+def build_queue_manager(context: Context, page: gr.Blocks, tab: gr.Tab, form: gr.HTML) -> None:
+    """Lay out and wire it; it stays hidden and empty for annotators. ``form`` tells when a label was kept."""
     with gr.Column(visible=False, elem_id="mdqa-queue-manager") as box:
         gr.HTML(text("h2", "All queues", "mdqa-manage-title"), apply_default_css=False)
         states = gr.HTML(apply_default_css=False, elem_id="mdqa-queue-states")
@@ -53,6 +53,8 @@ def build_queue_manager(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     # Everybody opens the tab; annotators get nothing of this.
     gr.on([page.load, tab.select], guarded(arrive, roles=("analyst", "annotator")), None, [box, states], **QUIET)
     again.click(guarded(look), None, states, **QUIET)
+    # Labels can come faster than the answers to this; the last one is never left out.
+    form.select(guarded(look), None, states, trigger_mode="always_last", **QUIET)
 
 
 def _build_making(context: Context, states: gr.HTML) -> None:

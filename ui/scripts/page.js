@@ -13,6 +13,25 @@
     tab.focus({ preventScroll: true });
     tab.scrollIntoView({ block: "nearest" });
   });
+  // The address names the tab that a person chose, so that it can be loaded again or sent. What a tab shows may have an
+  // address of its own, which it says in data-address. On a phone, tabs are also chosen in a menu without their ids.
+  const LEAD = "mdqa-tab-";
+  const tabInFront = () => [...document.querySelectorAll(`#mdqa-tabs > [id^=${LEAD}]`)].find((tab) => tab.offsetParent);
+  let chosen = null;
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("#mdqa-tabs > .tab-wrapper")) return;
+    setTimeout(() => {
+      const tab = tabInFront();
+      if (!tab || tab === chosen) return;
+      chosen = tab;
+      document.dispatchEvent(new CustomEvent("mdqa-tab"));
+      const name = tab.id.slice(LEAD.length);
+      const now = new URLSearchParams(location.search).get("tab") ?? "ask";
+      if (now === name) return; // as it was opened, perhaps with a filter
+      const own = tab.querySelector("[data-address]")?.dataset.address;
+      history.replaceState(null, "", own ?? (name === "ask" ? location.pathname : `?tab=${name}`));
+    }, 0); // once the click has its effect
+  });
   // "Copy link" buttons stand in HTML that is drawn again and again: listen once, on the document.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");

@@ -27,6 +27,7 @@
     button("back").hidden = at === 0;
     button("next").textContent = at === steps.length - 1 ? "Done" : "Next";
     box.hidden = false;
+    box.classList.remove("elsewhere");
     if (opener()) opener().ariaExpanded = "true";
     mark(look);
   };
@@ -57,13 +58,18 @@
   document.addEventListener("click", (event) => {
     if (!box.hidden && event.target.closest("#mdqa-run")) show(2, false);
   });
+  // All steps are on the first tab: on another one the box waits.
+  document.addEventListener("mdqa-tab", () => {
+    box.classList.toggle("elsewhere", !document.getElementById("mdqa-run")?.offsetParent);
+  });
   // The result is drawn later than the step that points at it.
   new MutationObserver(() => {
     if (!box.hidden && at === 2 && !(target?.id === "mdqa-result" && target.isConnected)) mark(false);
   }).observe(document.body, { childList: true, subtree: true });
 
-  // A first visit, unless it is to a run that somebody sent, or by a person to whom Ask is not shown.
-  if (seen() || new URLSearchParams(location.search).has("run")) return;
+  // A first visit, unless it is to a run that somebody sent or to another tab, or by a person to whom Ask is not shown.
+  const asked = new URLSearchParams(location.search);
+  if (seen() || asked.has("run") || (asked.get("tab") ?? "ask") !== "ask") return;
   let looks = 0;
   const wait = setInterval(() => {
     looks += 1;

@@ -16,7 +16,7 @@ from mdqa.errors import InputError
 from ui import agreement
 from ui.agreement import FILES, USES, Reading, Standing, numbers, queue_names, read, standing
 from ui.context import Context
-from ui.guard import QUIET, guarded
+from ui.guard import QUIET, explained, guarded
 from ui.people import require, visitor
 from ui.views import agreement as views
 from ui.views.markup import message, text
@@ -211,9 +211,9 @@ def _build_use(context: Context, queue: gr.Dropdown) -> gr.Column:
         gr.HTML(text("h2", "Use these labels"), apply_default_css=False)
         with gr.Row(elem_classes="mdqa-agreement-uses"):
             buttons = {
-                what: gr.Button(words, size="sm", elem_id=f"mdqa-use-{what}") for what, (words, _) in USES.items()
+                what: gr.Button(words, size="md", elem_id=f"mdqa-use-{what}") for what, (words, _) in USES.items()
             }
-            heads = gr.Button("CAFE's heads, from evidence marks", size="sm", elem_id="mdqa-use-heads")
+            heads = gr.Button("CAFE's heads, from evidence marks", size="md", elem_id="mdqa-use-heads")
         report = gr.HTML(apply_default_css=False, elem_id="mdqa-use-head")
         rows = gr.HTML(apply_default_css=False, js_on_load=SAVE, elem_id="mdqa-use-table")
         with gr.Row(elem_classes="mdqa-filters"):
@@ -224,8 +224,10 @@ def _build_use(context: Context, queue: gr.Dropdown) -> gr.Column:
                 scale=3,
                 elem_id="mdqa-labels-kind",
             )
-            make = gr.Button("Prepare the file", scale=0, min_width=180, elem_id="mdqa-labels-make")
-            file = gr.DownloadButton("Download", visible=False, scale=0, min_width=150, elem_id="mdqa-labels-file")
+            make = gr.Button("Prepare the file", size="md", scale=0, min_width=180, elem_id="mdqa-labels-make")
+            file = gr.DownloadButton(
+                "Download", visible=False, size="md", scale=0, min_width=230, elem_id="mdqa-labels-file"
+            )
 
     def use(what: str) -> Any:
         def work(name: str | None) -> Iterator[list[str]]:
@@ -239,7 +241,10 @@ def _build_use(context: Context, queue: gr.Dropdown) -> gr.Column:
         return guarded(work)
 
     def calibrate(name: str | None) -> list[str]:
-        made = agreement.calibrate_heads(context, standing(context, name or ""), context.model)
+        try:
+            made = agreement.calibrate_heads(context, standing(context, name or ""), context.model)
+        except Exception as problem:  # in the place of an earlier report, which would pass for what came of it
+            return [message(explained(problem), "bad"), ""]
         words = (
             f"The calibration of CAFE's heads for {context.model} is in line as “{made}”. Profiles shows how far "
             "it is, and then how well the new heads find held-out evidence, beside the heads before."
@@ -257,6 +262,7 @@ def _build_use(context: Context, queue: gr.Dropdown) -> gr.Column:
     for what, button in buttons.items():
         button.click(use(what), queue, [report, rows], **QUIET)
     heads.click(guarded(calibrate), queue, [report, rows], **QUIET)
+    queue.input(guarded(lambda: ["", ""]), None, [report, rows], **QUIET)  # they speak of another queue's labels
     make.click(guarded(prepare), [queue, kind], file, **QUIET)
     gr.on([queue.input, kind.input], guarded(lambda: gr.DownloadButton(visible=False)), None, file, **QUIET)
     return box

@@ -11,5 +11,5 @@ from ui.context import Context
 
 def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     """Lay out and wire the tab."""
-    build_annotation_form(context)
-    build_queue_manager(context, page, tab)
+    form = build_annotation_form(context)
+    build_queue_manager(context, page, tab, form)

@@ -50,6 +50,7 @@ watch("value", () => {
   const address = element.querySelector("[data-address]")?.dataset.address;
   if (!address || address === shown) return;
   shown = address;
+  if (!element.offsetParent) return; // another tab is in front; choosing this one takes the address
   history.replaceState(null, "", address);
   if (innerWidth < 900 || element.getBoundingClientRect().top < 0) element.scrollIntoView({ block: "start" });
 });

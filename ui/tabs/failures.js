@@ -34,9 +34,12 @@ const say = () => {
   const most = Number(link.dataset.most), fits = !every() && picked.size > 0 && picked.size <= most;
   const several = every() || picked.size > most ? `Compare (${most} at most)` : `Compare ${picked.size}`;
   link.textContent = every() || picked.size > 1 ? several : "Open";
-  if (fits) link.href = "?run=" + [...picked].join(","); else link.removeAttribute("href");
+  if (fits) link.href = "?run=" + [...picked].join(",") + (picked.size > 1 ? "&tab=compare" : "");
+  else link.removeAttribute("href");
   link.setAttribute("aria-disabled", String(!fits));
-  find(".mdqa-taken").classList.toggle("some", every() || picked.size > 0);
+  const some = every() || picked.size > 0;
+  for (const button of all(".mdqa-taken [data-act]")) button.disabled = !some;
+  find(".mdqa-taken").classList.toggle("some", some);
 };
 const drawn = () => {
   for (const box of all("[data-pick]")) box.checked = picked.has(box.dataset.pick);
@@ -69,6 +72,8 @@ element.addEventListener("click", (event) => {
     for (const box of all("[data-pick]")) box.checked = picked.has(box.dataset.pick);
     say();
   }
+  const fold = event.target.closest("summary")?.parentElement;
+  if (fold?.id) folds[fold.id] = !fold.open; // by hand only; "toggle" tells of drawing too
   const button = event.target.closest("[data-act]");
   if (!button) return;
   if (button.dataset.act === "delete" && !("sure" in button.dataset)) {
@@ -94,6 +99,3 @@ element.addEventListener("submit", (event) => {
   at = document.activeElement?.dataset.at || "";
   go(first());
 });
-element.addEventListener("toggle", (event) => {
-  if (event.target.id) folds[event.target.id] = event.target.open;
-}, true);

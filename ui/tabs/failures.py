@@ -31,10 +31,22 @@ from ui.guard import QUIET, explained, guarded
 from ui.people import visitor
 from ui.views.failures import failures_page
 from ui.views.failures_said import exported, sent, started
-from ui.views.markup import message
+from ui.views.markup import element, message
 
 MOST_PICKED = 5_000
 """Ids that one event may bring."""
+
+OF_FILTERS = ("save", "rename", "delete")
+"""What is done above the list; what is said of it stands there too, all else beside the bar below the list."""
+
+COME_INTO_VIEW = """
+watch("value", () => {
+  const said = element.querySelector(".mdqa-message");
+  const place = element.closest(".mdqa-failures-said") || element;
+  if (said) setTimeout(() => place.scrollIntoView({ block: "nearest" }), 80);
+});
+"""
+"""Brings what is said of an act into view, with the button of a file that appears a little later."""
 
 
 class Failures:
@@ -77,9 +89,10 @@ class Failures:
                 number = export_lines(self._context, self._taken(event, wanted, MOST_EXPORTED, "exported"), path)
                 yield self.draw(wanted, exported(number, path.stat().st_size), str(path))
             else:
-                yield self.draw(wanted, self._do(act, event, wanted, request))
+                yield self.draw(wanted, _placed(act, self._do(act, event, wanted, request)))
         except InputError as problem:
-            yield [gr.skip(), gr.skip(), message(explained(problem), "bad"), gr.skip()]
+            words = message(explained(problem), "bad")
+            yield [gr.skip(), gr.skip(), _placed(act, words), gr.DownloadButton(value=None, visible=False)]
         finally:  # Gradio has a copy of its own by now
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -120,13 +133,21 @@ def build(context: Context, page: gr.Blocks, tab: gr.Tab) -> None:
     """Lay out and wire the tab."""
     script = (files("ui") / "tabs" / "failures.js").read_text(encoding="utf-8")
     now = gr.State("")
-    said = gr.HTML(apply_default_css=False, elem_id="mdqa-failures-said")
-    file = gr.DownloadButton("Save the file", visible=False, size="sm", elem_id="mdqa-failures-file")
     runs = gr.HTML(apply_default_css=False, js_on_load=script, elem_id="mdqa-failures")
+    with gr.Row(elem_classes="mdqa-failures-said"):
+        said = gr.HTML(apply_default_css=False, js_on_load=COME_INTO_VIEW, elem_id="mdqa-failures-said")
+        file = gr.DownloadButton(
+            "Save the file", visible=False, size="sm", scale=0, min_width=120, elem_id="mdqa-failures-file"
+        )
     shown, verbs = [runs, now, said, file], Failures(context)
     page.load(guarded(verbs.open_page), None, shown, **QUIET)
     tab.select(guarded(verbs.again), now, shown, **QUIET)
     runs.select(guarded(verbs.choose), None, shown, **QUIET)
+
+
+def _placed(act: str, words: str) -> str:
+    """What is said of an act, marked where it belongs above the list (styles/failures.css)."""
+    return element("div", words, "mdqa-said-above") if act in OF_FILTERS else words
 
 
 def _text(event: gr.EventData, name: str) -> str:

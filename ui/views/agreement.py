@@ -209,7 +209,9 @@ def over_time(found: Iterable[Stretch], *, by: str) -> go.Figure | None:
                 "<extra></extra>",
             )
         )
-    common_look(figure, 320, len(by_name) if len(by_name) > 1 else 0)
+    several = len({one.stretch for stretches in by_name.values() for one in stretches}) > 1
+    common_look(figure, 320 if several else 200, len(by_name) if len(by_name) > 1 else 0)
+    figure.update_layout(scattermode="group", scattergap=0.8)  # equal points stand side by side
     days = sorted({one.stretch for stretches in by_name.values() for one in stretches})
     order = {"categoryorder": "array", "categoryarray": days} if by == "day" else {}
     title = "Day (UTC)" if by == "day" else "Labels of the person"
@@ -252,8 +254,9 @@ def _label_words(label: str, titles: Sequence[str] = ()) -> str:
 
 
 def choices(found: Item) -> list[tuple[str, str]]:
-    """The labels of the decision with their words."""
-    return [(_label_words(label, _titles(found)), label) for label in found.labels]
+    """The labels of the decision with their words; among them one that was decided when it was still offered."""
+    kept = [found.decision.label] if found.decision and found.decision.label not in found.labels else []
+    return [(_label_words(label, _titles(found)), label) for label in (*found.labels, *kept)]
 
 
 def _titles(found: Item) -> list[str]:
@@ -267,7 +270,8 @@ def item(found: Item) -> str:
     answers = "".join(
         element("div", text("dt", c.title) + text("dd", c.answer or "(no answer)", dir="auto")) for c in candidates
     )
-    answers += element("div", text("dt", "Answer of the run") + text("dd", run.answer or "(no answer)", dir="auto"))
+    if [c.answer for c in candidates] != [run.answer.strip()]:  # else it stands there already
+        answers += element("div", text("dt", "Answer of the run") + text("dd", run.answer or "(no answer)", dir="auto"))
     rows = "".join(_said(rating, names, titles) for rating in found.ratings)
     heads = "".join(text("th", title, scope="col") for title in ("Who", "Label", "Evidence", "Note", "Time"))
     said = f'<table class="mdqa-table said"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'

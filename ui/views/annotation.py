@@ -21,11 +21,22 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
 }
 """What a mark's button says, its key, and how that is written."""
 
+MARK_KEYS: Mapping[str, str] = {
+    "A": "A is right: save and go on",
+    "B": "B is right: save and go on",
+    "both": "both are right",
+    "neither": "neither is right",
+    "cannot_tell": "cannot tell from these documents",
+}
+"""What a mark's key does, for the list of keys; the script leaves out those for which an item has no button."""
+
+ONE_ANSWER: Mapping[str, str] = {"A": "The answer is right", "neither": "It is not right"}
+"""What the buttons say instead where there is one answer."""
+
+ONE_KEYS: Mapping[str, str] = {"A": "the answer is right: save and go on", "neither": "it is not right"}
+"""What :data:`MARK_KEYS` says instead then."""
+
 KEYS: tuple[tuple[str, str], ...] = (
-    ("A, B", "A or B is right: save and go on"),
-    ("O", "both are right"),
-    ("N", "neither is right"),
-    ("C", "cannot tell from these documents"),
     ("1 … 9, 0", "mark document 1 to 9, 10 as evidence, or take the mark off"),
     ("Shift + 1 … 0", "the same for documents 11 to 20"),
     ("W", "write a note"),
@@ -44,7 +55,8 @@ NO_ANSWER = "(no answer)"
 
 def shell() -> str:
     """The place that the script fills, with the list of keys."""
-    rows = "".join(f"<tr>{text('th', key, scope='row')}{text('td', what)}</tr>" for key, what in KEYS)
+    rows = "".join(_mark_key(mark, what) for mark, what in MARK_KEYS.items())
+    rows += "".join(f"<tr>{text('th', key, scope='row')}{text('td', what)}</tr>" for key, what in KEYS)
     close = '<form method="dialog"><button class="mdqa-copy">Close</button></form>'
     use = '<label class="mdqa-keys-use"><input type="checkbox" checked data-use-keys> Use these keys</label>'
     keys = element(
@@ -52,6 +64,11 @@ def shell() -> str:
     )
     status = element("div", "", "mdqa-annotate-status", role="status", aria_live="polite", data_status="")
     return element("div", status + element("div", "", "mdqa-annotate-body", data_body="") + keys, "mdqa-annotate")
+
+
+def _mark_key(mark: str, what: str) -> str:
+    words = text("td", what, data_words=what, data_one=ONE_KEYS.get(mark, what))
+    return element("tr", text("th", WORDS[mark][2], scope="row") + words, data_key_of=mark)
 
 
 def queue_list(cards: Sequence[QueueCard]) -> str:
@@ -157,7 +174,7 @@ def _decide(item: Blind) -> str:
 def _mark(mark: str, one: bool, before: str) -> str:
     words, key, written = WORDS[mark]
     if one:
-        words = {"A": "The answer is right", "neither": "It is not right"}.get(mark, words)
+        words = ONE_ANSWER.get(mark, words)
     look = "mdqa-mark before" if mark == before else "mdqa-mark"
     was = text("small", "you said this before") if mark == before else ""
     inner = text("span", words) + was + text("kbd", written, aria_hidden="true")
@@ -186,8 +203,8 @@ def _ask() -> str:
         '<form class="mdqa-ask" data-ask hidden><label><span data-ask-words></span>'
         '<input type="text" maxlength="2000" list="mdqa-reasons" required data-ask-text></label>'
         f'<datalist id="mdqa-reasons">{offered}</datalist>'
-        '<button type="submit" class="mdqa-copy">Send</button>'
-        '<button type="button" class="mdqa-copy" data-tool="close">Cancel</button></form>'
+        '<div class="mdqa-tools"><button type="submit" class="mdqa-copy mdqa-send">Send</button>'
+        '<button type="button" class="mdqa-copy" data-tool="close">Cancel</button></div></form>'
     )
 
 

@@ -102,8 +102,16 @@ def cost_figure(compared: Compared, report: Mapping[str, Any], found: Overlap, c
         )
     common_look(figure, 400, len(drawn) + 1, upright=True)
     figure.update_xaxes(title=f"{COST_NAMES[cost].lower()} per question", gridcolor=GRID, rangemode="tozero")
-    figure.update_yaxes(title=f"{TITLES[found.metric]} (%)", gridcolor=GRID, automargin=True)
+    span = _span([rows[place][found.metric] for place in drawn])
+    figure.update_yaxes(title=f"{TITLES[found.metric]} (%)", gridcolor=GRID, automargin=True, range=span)
     return figure
+
+
+def _span(shares: list[Any]) -> list[float] | None:
+    """Ends of an axis in percent where the shares lie so near each other that noise would fill it; else None."""
+    ends = [_percent(one[end]) for one in shares for end in ("low", "mean", "high") if one[end] is not None]
+    low, high = min(ends), max(ends)
+    return [max(low - 10, -1.5), min(high + 10, 101.5)] if high - low < 5 else None
 
 
 def _name(place: int, label: str) -> str:

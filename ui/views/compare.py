@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mdqa.records import Cost, RunResult, Stage
+from mdqa.records import Cost, Question, RunResult, Stage
 from mdqa.scoring.answers import normalize
 from mdqa.scoring.losses import own_opinions, own_stages
 from storage.questions import Asked
@@ -76,7 +76,7 @@ def question_list(found: Offered, chosen: int | None, searched: bool) -> str:
         return NO_MATCH if searched else NO_QUESTIONS
     last = found.first + len(found.questions)
     where = f"{count(found.first + 1)} to {count(last)} of {count(found.total)}"
-    note = f"Questions {where}; those that several methods answered first."
+    note = f"Questions {where}; those with two methods or more first, the newest runs on top."
     items = "".join(element("li", _question(asked, asked.id == chosen)) for asked in found.questions)
     return text("p", note, "mdqa-note") + element("ul", items, "mdqa-questions")
 
@@ -102,16 +102,21 @@ def side_by_side(sides: Sequence[Side]) -> str:
     if not sides:
         return NOTHING_CHOSEN
     first = sides[0].run.question
-    parts = [text("p", first.question, "mdqa-question", dir="auto")]
-    if first.answers:
-        parts.append(text("p", "Expected: " + " · ".join(first.answers), "mdqa-expected", dir="auto"))
-    if any(side.run.question.question != first.question for side in sides):
-        parts.append(message("These runs answer different questions; ranks and costs do not compare.", "warn"))
+    several = any(side.run.question.question != first.question for side in sides)
+    parts = [] if several else [_asked(first)]
+    if several:
+        parts.append(
+            message(
+                "These runs answer different questions; answers, ranks and costs do not compare. “One benchmark” "
+                "compares methods over many questions.",
+                "warn",
+            )
+        )
     elif any(side.run.question.documents != first.documents for side in sides):
         parts.append(message("The runs did not read the same documents; the table below says which.", "warn"))
-    if len(sides) > 1:
+    if len(sides) > 1 and not several:
         parts.append(text("p", agreement(sides), "mdqa-note"))
-    columns = "".join(_column(side) for side in sides)
+    columns = "".join(_column(side, asked=several) for side in sides)
     parts.append(element("div", columns, "mdqa-sides"))
     return element("section", "".join(parts), "mdqa-comparison", aria_label="Runs side by side", data_testid="sides")
 
@@ -129,7 +134,16 @@ def agreement(sides: Sequence[Side]) -> str:
     return f"{words} {count(sum(known))} of {count(len(known))} are right." if known else words
 
 
-def _column(side: Side) -> str:
+def _asked(question: Question) -> str:
+    """The question and the answers that were expected."""
+    asked = text("p", question.question, "mdqa-question", dir="auto")
+    if not question.answers:
+        return asked
+    return asked + text("p", "Expected: " + " · ".join(question.answers), "mdqa-expected", dir="auto")
+
+
+def _column(side: Side, *, asked: bool = False) -> str:
+    """A run; ``asked``: with its question, where the columns have different ones."""
     run = side.run
     labels = badge(side.label, "method")
     if run.status != "ok":
@@ -139,6 +153,7 @@ def _column(side: Side) -> str:
     none = "" if run.answer.strip() else " none"
     parts = [
         element("div", labels, "mdqa-badges"),
+        _asked(run.question) if asked else "",
         text("p", run.answer.strip() or "No answer", "mdqa-answer" + none, dir="auto"),
     ]
     if run.error is not None:
@@ -150,9 +165,12 @@ def _column(side: Side) -> str:
 
 
 def _reply(side: Side) -> str:
-    """The beginning of what the model wrote, the whole of it on demand."""
+    """The beginning of what the model wrote, the whole of it on demand; nothing where none was kept.
+
+    Runs from a file of results bring their answer and no calls.
+    """
     if not side.reply.strip():
-        return text("p", "The run kept no reply.", "mdqa-quiet")
+        return ""
     label = text("span", "The model wrote", "mdqa-label")
     if len(side.reply) <= EXCERPT:
         return label + text("pre", side.reply.strip(), "mdqa-excerpt", dir="auto")

@@ -111,10 +111,10 @@ def _moved(found: Differences) -> str:
         ("kept", _ids(found, "reached_before"), _ids(found, "reached_after")),
         ("steered towards", _steered(found, "before"), _steered(found, "after")),
     ):
-        numbers = {d.id: d.number_after or d.number_before or 0 for d in found.documents}
-        changed = [(numbers[i], "+") for i in after - before] + [(numbers[i], "−") for i in before - after]
-        if changed:
-            words.append(f"{what} " + " ".join(f"{sign}{n}" for n, sign in sorted(changed)))
+        for word, changed in (("now", after - before), ("no longer", before - after)):
+            numbers = sorted(d.number_after or d.number_before or 0 for d in found.documents if d.id in changed)
+            if numbers:
+                words.append(f"{word} {what} {', '.join(map(str, numbers))}")
     return " · ".join(words) or "the same ones reached the answer"
 
 

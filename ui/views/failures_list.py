@@ -18,8 +18,8 @@ DISAGREEMENT_WORDS: Mapping[str, str] = {
     "votes": "Split vote",
 }
 
-MOST_COMPARED = 8
-"""Runs that one address opens."""
+MOST_COMPARED = 6
+"""Runs that Compare sets side by side."""
 
 
 def run_table(rows: Sequence[RunRow], titles: Mapping[str, str], queued: Mapping[str, Sequence[str]]) -> str:
@@ -103,14 +103,14 @@ def selection_bar(total: int, queues: Sequence[str]) -> str:
     )
     act = (
         text("a", "Open", "mdqa-copy", data_compare="", data_most=MOST_COMPARED, aria_disabled="true")
-        + text("button", "Run again", "mdqa-copy", type="button", data_act="again")
-        + text("button", "Export as JSON lines", "mdqa-copy", type="button", data_act="export")
+        + text("button", "Run again", "mdqa-copy", type="button", data_act="again", disabled="")
+        + text("button", "Export as JSON lines", "mdqa-copy", type="button", data_act="export", disabled="")
     )
     send = (
         element("label", text("span", "Queue") + queue)
         + element("datalist", options, id="mdqa-queue-names")
         + element("label", text("span", "Note") + note)
-        + text("button", "Send to the queue", "mdqa-copy primary", type="button", data_act="send")
+        + text("button", "Send to the queue", "mdqa-copy primary", type="button", data_act="send", disabled="")
     )
     inner = element("div", which + element("div", act, "line push"), "line") + element("div", send, "line")
     return element("div", inner, "mdqa-taken", role="group", aria_label="The runs that are ticked")
