@@ -146,7 +146,7 @@ def run_again(context: Context, run_id: str, changes: Mapping[str, Any], questio
         context,
         run.question if question is None else question,
         {run.method: changed_config(run, changes)},
-        model=run.model,
+        model=context.asked_as(run.model),
         profile=run.profile,
         seed=run.seed,
         overflow=run.overflow,

@@ -68,6 +68,14 @@ class Context:
             return []
         return [card for card in self.models if "attention" in card.capabilities and SEPARATOR not in card.id]
 
+    def asked_as(self, recorded: str) -> str:
+        """The offered name by which runs come that know their model by this one; itself where there is none."""
+        if self.card(recorded) is not None:
+            return recorded
+        singles = [card.id for card in self.models]
+        pairs = [f"{writer}{SEPARATOR}{card.id}" for writer in singles for card in self.inspectors(writer)]
+        return next((name for name in (*singles, *pairs) if recorded_name(name) == recorded), recorded)
+
     def profiles(self, model: str) -> list[Profile]:
         """Stored profiles of a model, newest first, then those that ship with the package."""
         model = recorded_name(model)

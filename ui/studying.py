@@ -255,10 +255,11 @@ def _configs(plan: _Plan) -> dict[str, MethodConfig]:
 def _check(context: Context, plan: _Plan) -> dict[str, MethodConfig]:
     """The checked configurations; MdqaError if something of the base run is not there any more."""
     base = plan.base
-    if context.card(base.model) is None:
+    model = context.asked_as(base.model)
+    if context.card(model) is None:
         raise ConfigError(f"the model {base.model!r} of the run is not offered here")
     configs = _configs(plan)
-    blocked = obstacles(context, plan.methods, base.model, configs)
+    blocked = obstacles(context, plan.methods, model, configs)
     if blocked:
         raise CapabilityError(" ".join(blocked))
     known = {(found.method, found.name) for found in context.profiles(base.model)}
@@ -282,7 +283,7 @@ def _start(context: Context, plan: _Plan, who: str) -> str:
             title_of(variant.method),
             configs[variant.method],
             variant.question,
-            base.model,
+            context.asked_as(base.model),
             base.profile if variant.method == base.method else "",
             base.seed,
             base.overflow,

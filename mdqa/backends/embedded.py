@@ -30,6 +30,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from mdqa.backends.one_at_a_time import LOADING
 from mdqa.errors import MissingDependency, ModelError
 
 Progress = Callable[[str, float | None], None]
@@ -271,13 +272,14 @@ def convert(gguf: Path, folder: Path) -> None:
     """
     transformers: Any = import_module("transformers")  # slow to import, and needed here only the first time
     tokenizer = transformers.AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-    # Weights that stay packed (the default) cannot be saved and are slower on a CPU.
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        gguf.parent,
-        gguf_file=gguf.name,
-        dtype="bfloat16",
-        quantization_config=transformers.GgufConfig(dequantize=True),
-    )
+    with LOADING:
+        # Weights that stay packed (the default) cannot be saved and are slower on a CPU.
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            gguf.parent,
+            gguf_file=gguf.name,
+            dtype="bfloat16",
+            quantization_config=transformers.GgufConfig(dequantize=True),
+        )
     _set_up_tokenizer(tokenizer, model.config.max_position_embeddings)
     _check(model, tokenizer, transformers.__version__)
     model.save_pretrained(folder)

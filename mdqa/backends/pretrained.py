@@ -26,6 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from mdqa.attention import capture
 from mdqa.backends.hf import TransformersBackend
+from mdqa.backends.one_at_a_time import LOADING
 from mdqa.backends.precision import choose_device, choose_dtype
 from mdqa.errors import MdqaError, ModelError
 
@@ -68,7 +69,7 @@ def load_pretrained(
     progress(f"Loading {model_name} ({reason})", None)
     capture.register()
     disable_progress_bar()  # type: ignore[no-untyped-call]  # the steps are told through ``progress``
-    with _explained(model_name):
+    with LOADING, _explained(model_name):
         try:
             local = is_here(source)
             model, tokenizer = _load(Files(source, model_name, local), number, place, progress)

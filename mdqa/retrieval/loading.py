@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from mdqa.backends.one_at_a_time import LOADING
 from mdqa.errors import MissingDependency, ModelError
 
 Kind = Literal["SentenceTransformer", "CrossEncoder"]
@@ -28,7 +29,8 @@ def load_model(kind: Kind, model: str | Path, *, device: str, local_only: bool) 
     except ImportError:
         raise MissingDependency(feature, "sentence-transformers") from None
     try:
-        return getattr(library, kind)(str(model), device=device, local_files_only=local_only)
+        with LOADING:
+            return getattr(library, kind)(str(model), device=device, local_files_only=local_only)
     except Exception as error:  # the library lets through whatever transformers, torch or the hub raise
         way_out = "download the model first" if local_only else "a Hugging Face id while there is a network"
         article = "a sentence-transformers model" if kind == "SentenceTransformer" else "a cross-encoder"

@@ -65,6 +65,22 @@ def test_nothing_else_is(model: str, context: Context) -> None:
         start_runs(context, question(), {"direct": method_class("direct").Config()}, model=model)
 
 
+@pytest.mark.parametrize(
+    ("recorded", "asked"),
+    [
+        ("builtin", "builtin"),
+        ("mine", "vllm:mine"),
+        ("mine + builtin", "vllm:mine + builtin"),
+        (f"{SERVER} + builtin", f"{SERVER} + builtin"),
+        ("gone + builtin", "gone + builtin"),
+    ],
+)
+def test_a_run_is_asked_again_by_the_name_that_led_to_its_model(recorded: str, asked: str, context: Context) -> None:
+    context = replace(context, models=offered(SERVER, ["vllm:mine", "vllm:builtin"]))
+    assert context.asked_as(recorded) == asked
+    assert (context.card(asked) is None) is ("gone" in recorded)
+
+
 def test_what_a_method_lacks_is_said_before_and_a_second_model_has_it(context: Context) -> None:
     configs = {"retrieve_read": method_class("retrieve_read").Config.parse({"ranker": "found_in_the_middle"})}
     lines = obstacles(context, list(configs), SERVER, configs)
