@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ORDER = (
-    ("records", "trace", "errors", "cancellation", "users"),
+    ("records", "trace", "errors", "cancellation", "users", "ports"),
     ("prompting", "registry", "settings", "passes", "scoring", "statistics", "benchmarks"),
     ("interventions",),
     ("attention",),

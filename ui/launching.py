@@ -7,7 +7,6 @@ import errno
 import importlib.util
 import os
 import signal
-import socket
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,11 +18,12 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware  # leaves event streams alone
 
 from mdqa.errors import ConfigError
+from mdqa.ports import is_loopback, refusal
 from mdqa.settings import Settings
 from mdqa.users import NO_ADMIN, clean_name, read_users, too_open, without_admin
 from ui.logs import log
 from ui.page import SESSIONS
-from ui.shield import MAX_UPLOAD, Shield, is_loopback
+from ui.shield import MAX_UPLOAD, Shield
 from ui.signing_in import SignIn
 from ui.views.signing_in import sign_in_message
 
@@ -117,20 +117,16 @@ def _port(text: str) -> int:
 
 def check_address(settings: Settings) -> None:
     """Raise ConfigError if this machine cannot listen on the settings' host and port, before anything is loaded."""
-    where = f"{settings.host}:{settings.port}"
-    try:
-        kind, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(kind, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as problem:
-        if problem.errno == errno.EADDRINUSE:
-            raise ConfigError(
-                f"port {settings.port} is in use, perhaps by this program running already; stop that or choose another "
-                "port with --port"
-            ) from None
-        reason = problem.strerror or problem
-        raise ConfigError(f"cannot listen on {where} ({reason}); choose another --host or --port") from None
+    problem = refusal(settings.host, settings.port)
+    if problem is None:
+        return
+    if problem.errno == errno.EADDRINUSE:
+        raise ConfigError(
+            f"port {settings.port} is in use, perhaps by this program running already; stop that or choose another "
+            "port with --port"
+        )
+    where, reason = f"{settings.host}:{settings.port}", problem.strerror or problem
+    raise ConfigError(f"cannot listen on {where} ({reason}); choose another --host or --port")
 
 
 def check_people(settings: Settings) -> None:

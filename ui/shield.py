@@ -5,7 +5,6 @@ Routes that run handlers are left to :mod:`ui.page`; here are those that give ou
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
@@ -15,6 +14,7 @@ import gradio as gr
 from starlette.requests import Request
 
 from mdqa.errors import ConfigError, InputError, MdqaError
+from mdqa.ports import is_loopback
 from mdqa.settings import Settings
 from mdqa.users import clean_name, read_users
 from ui.guard import SEES_RUNS, explained
@@ -190,14 +190,6 @@ def _route(scope: Scope) -> str:
     """The path as Gradio's routes see it, without the prefix below which a proxy serves the page (GRADIO_ROOT_PATH)."""
     path, root = "/" + scope["path"].lstrip("/"), scope.get("root_path", "")
     return "/" + path.removeprefix(root).lstrip("/") if path.startswith(f"{root}/") else path
-
-
-def is_loopback(host: str) -> bool:
-    """Whether this name or address reaches no other machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _host(scope: Scope, header: bytes = b"host") -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from mdqa.errors import ConfigError
+from mdqa.ports import is_loopback
 
 
 def check_address(url: str, what: str) -> None:
@@ -34,12 +34,7 @@ def way_to(url: str) -> dict[str, Any]:
 
     A proxy of the environment knows another "this machine", and would see the key and the documents.
     """
-    host = urlsplit(url).hostname or ""
-    try:
-        here = ip_address(host).is_loopback
-    except ValueError:
-        here = host == "localhost" or host.endswith(".localhost")
-    if not here:
+    if not is_loopback(urlsplit(url).hostname or ""):
         return {}
     # without the environment's certificates otherwise (SSL_CERT_FILE)
     trusted = {"verify": httpx.create_ssl_context()} if url.startswith("https") else {}

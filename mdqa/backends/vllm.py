@@ -13,7 +13,6 @@ import re
 import secrets
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -32,6 +31,7 @@ from mdqa.backends.openai import OpenAIBackend
 from mdqa.backends.served import look_at, tokenizer_of
 from mdqa.cancellation import CancelToken
 from mdqa.errors import ConfigError, ModelError
+from mdqa.ports import free_port
 
 T = TypeVar("T")
 Progress = Callable[[str, float | None], None]
@@ -109,7 +109,7 @@ class Engine:
 
     def start(self, progress: Progress) -> None:
         """Start the process and wait until it answers; ModelError says in words why it does not."""
-        port = _free_port()
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}/v1"
         script = Path(__file__).with_name("vllm_process.py")
         command = [self._python, str(script), *self._options(port), *self._arguments]
@@ -286,12 +286,6 @@ def _live(
         log.append(line.rstrip())
     logged.set()
     process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _has_gpu() -> bool:

@@ -14,7 +14,6 @@ import os
 import platform
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +26,7 @@ from mdqa.commands.backup import contents
 from mdqa.commands.database import storage_module
 from mdqa.commands.options import add_database_argument
 from mdqa.errors import ConfigError, MdqaError, ModelError
+from mdqa.ports import refusal
 from mdqa.settings import OF_THE_HOST, Settings
 from mdqa.users import NO_ADMIN, read_users, too_open, without_admin
 
@@ -262,21 +262,15 @@ def _snapshots(settings: Settings) -> Iterator[Finding]:
 
 def _address(settings: Settings) -> Iterator[Finding]:
     where = f"{settings.host}:{settings.port}"
-    try:
-        kind, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(kind, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as problem:
-        if problem.errno == errno.EADDRINUSE:
-            words = "is in use, perhaps by the page itself; a second one needs another MDQA_PORT"
-            yield Finding("address", "note", f"{where} {words}")
-            return
-        yield Finding(
-            "address", "bad", f"cannot listen on {where} ({problem.strerror or problem}); see MDQA_HOST, MDQA_PORT"
-        )
-        return
-    yield Finding("address", "ok", f"{where} is free")
+    problem = refusal(settings.host, settings.port)
+    if problem is None:
+        yield Finding("address", "ok", f"{where} is free")
+    elif problem.errno == errno.EADDRINUSE:
+        words = "is in use, perhaps by the page itself; a second one needs another MDQA_PORT"
+        yield Finding("address", "note", f"{where} {words}")
+    else:
+        words = f"cannot listen on {where} ({problem.strerror or problem}); see MDQA_HOST, MDQA_PORT"
+        yield Finding("address", "bad", words)
 
 
 def _sign_in(settings: Settings) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import httpx
 
 import mdqa
 from mdqa.errors import ConfigError, ModelError
+from mdqa.ports import free_port
 
 START_SECONDS = 180
 ROOT = Path(mdqa.__file__).resolve().parent.parent
@@ -30,9 +30,7 @@ class Site:
     def __init__(self, folder: Path, database: Path, users: Path | None = None) -> None:
         if not (ROOT / "app.py").is_file():
             raise ConfigError(f"there is no app.py in {ROOT}; this benchmark needs the project's folder")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "server.log"
         self._environment = {
