@@ -53,8 +53,9 @@ def build_ui(context: Context) -> Page:
         with gr.Tabs(elem_id="mdqa-tabs") as tabs:
             built = {}
             for name, title, module in TABS:
-                # Where people sign in, tabs wait until it is known whose they are: none is seen and taken away again.
-                with gr.Tab(title, id=name, elem_id=f"mdqa-tab-{name}", visible=not sign_in) as built[name]:
+                # All are there from the start; the style sheet covers them until it is known whose they are. Gradio
+                # gives a field its first value back when somebody leaves it, in a tab that was hidden first.
+                with gr.Tab(title, id=name, elem_id=f"mdqa-tab-{name}") as built[name]:
                     import_module(module).build(context, page, built[name])
 
         def open_page(request: gr.Request) -> list[Any]:
@@ -73,7 +74,8 @@ def build_ui(context: Context) -> Page:
             if not sign_in:
                 return [gr.skip(), chosen, *(gr.skip() for _ in built)]
             said = header(sign_in, person.name if person else "", person.role if person else "", problem)
-            return [said, chosen, *(gr.Tab(visible=name in theirs) for name in built)]
+            # "hidden", for a tab that is taken away altogether keeps its button.
+            return [said, chosen, *(gr.Tab(visible=name in theirs or "hidden") for name in built)]
 
         def look(request: gr.Request) -> str:
             return kept(context, request)

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from mdqa.users import User, hashed, write_users
 from tests.browser.conftest import Server
+from tests.browser.steps import open_tab
 from ui.layout import TABS
 
 pytestmark = pytest.mark.browser
@@ -32,8 +33,8 @@ def guarded_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -
         server.stop()
 
 
-def sign_in(page: Page, server: Server, name: str, password: str = PASSWORD) -> None:
-    page.goto(server.url)
+def sign_in(page: Page, server: Server, name: str, password: str = PASSWORD, tab: str = "") -> None:
+    page.goto(f"{server.url}/?tab={tab}" if tab else server.url)
     page.get_by_label("username").fill(name)
     page.get_by_label("password").fill(password)
     page.get_by_role("button", name="Login").click()
@@ -54,3 +55,16 @@ def test_everybody_finds_the_tabs_of_their_role(page: Page, guarded_server: Serv
     expect(page.locator("#mdqa-run")).to_be_visible()
     for _, title, _ in TABS:
         expect(tabs.filter(visible=True).filter(has_text=title)).to_have_count(1)
+
+
+def test_what_is_typed_stays(page: Page, guarded_server: Server) -> None:
+    sign_in(page, guarded_server, "ada", tab="annotate")
+    expect(page.locator(".mdqa-who")).to_contain_text("admin", timeout=60_000)
+    page.wait_for_timeout(1_000)  # the page's own first events leave no trace to wait for
+    page.get_by_role("button", name="Make a queue from stored runs").click()
+    name = page.locator("#mdqa-make-name textarea")
+    name.fill("typed by hand")
+    for tab in ("Agreement", "Annotate"):
+        open_tab(page, tab)
+        page.wait_for_timeout(1_000)
+    expect(name).to_have_value("typed by hand")

@@ -222,7 +222,7 @@ def test_the_tabs_are_those_of_the_role(server: tuple[Page, str], name: str, the
     number = next(n for n in listeners(page) if page.fns[n].name == "open_page" and page.fns[n].fn.roles is None)
     with sign_in(url, name) as client:
         head, _, *tabs = call(client, number, []).json()["data"]
-    seen = [tab for (tab, _, _), update in zip(TABS, tabs, strict=True) if update["visible"]]
+    seen = [tab for (tab, _, _), update in zip(TABS, tabs, strict=True) if update["visible"] is True]
     assert seen == ([tab for tab, _, _ in TABS if tab == theirs] if theirs else [tab for tab, _, _ in TABS])
     assert name in str(head) and "Sign out" in str(head)
 

@@ -8,13 +8,18 @@ from ui.views.tour import OPENER
 
 
 def header(sign_in: SignIn = "", name: str = "", role: str = "", problem: str = "") -> str:
-    """The head for a person; ``problem`` says why a signed-in or unknown person finds nothing here."""
+    """The head for a person; ``problem`` says why a signed-in or unknown person finds nothing here.
+
+    Without either, where people sign in, it is not known yet who is there.
+    """
     title = '<span class="mdqa-logo" aria-hidden="true"></span>' + element(
         "div", text("h1", "mdqa") + text("p", "Which documents led to the answer, and why")
     )
     who = _who(sign_in, name, role) if sign_in else ""
     door = OPENER if (name or not sign_in) and role != "annotator" and not problem else ""
-    return element("header", title + door + who, "mdqa-header") + (message(problem, "warn") if problem else "")
+    known = name or problem or not sign_in
+    head = element("header", title + door + who, "mdqa-header" if known else "mdqa-header mdqa-unknown")
+    return head + (message(problem, "warn") if problem else "")
 
 
 def _who(sign_in: SignIn, name: str, role: str) -> str:
