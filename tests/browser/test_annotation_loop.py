@@ -106,9 +106,15 @@ def plain(words: str) -> str:
 def make_queue(page: Page) -> None:
     open_tab(page, "Annotate")
     page.get_by_role("button", name="Make a queue from stored runs").click()
-    page.locator("#mdqa-make-name textarea, #mdqa-make-name input").fill(QUEUE)
+    name = page.locator("#mdqa-make-name textarea")
+    for _ in range(5):  # Gradio may give a field its first value back that is filled in the moment it appears
+        page.wait_for_timeout(1_000)
+        if name.input_value() == QUEUE:
+            break
+        name.fill(QUEUE)
+        name.blur()
     page.locator("#mdqa-make").click()
-    expect(page.locator("#mdqa-make-said")).to_contain_text("4 runs added", timeout=20_000)
+    expect(page.locator("#mdqa-make-said")).to_contain_text(f"4 runs added to “{QUEUE}”", timeout=20_000)
 
 
 def open_queue(page: Page) -> None:
@@ -202,7 +208,7 @@ def test_the_loop_of_annotation(
         (who, run.id): label for who, labels in SAID.items() for run, label in zip(runs, labels, strict=True)
     }
     assert {rating.evidence for rating in counted.values()} == {("g1",)}
-    assert {run: (rating.label, rating.annotator) for run, rating in decided.items()} == {
-        runs[1].id: ("second", "ada"),
-        runs[3].id: ("neither", "ada"),
+    assert {run: (rating.label, rating.annotator, rating.note) for run, rating in decided.items()} == {
+        runs[1].id: ("second", "ada", "The third document says so."),
+        runs[3].id: ("neither", "ada", ""),
     }

@@ -62,6 +62,7 @@ def test_what_is_typed_stays(page: Page, guarded_server: Server) -> None:
     expect(page.locator(".mdqa-who")).to_contain_text("admin", timeout=60_000)
     page.wait_for_timeout(1_000)  # the page's own first events leave no trace to wait for
     page.get_by_role("button", name="Make a queue from stored runs").click()
+    page.wait_for_timeout(1_000)  # no person writes in the moment in which a field appears
     name = page.locator("#mdqa-make-name textarea")
     name.fill("typed by hand")
     for tab in ("Agreement", "Annotate"):
